@@ -11,6 +11,9 @@ from marey.take import MAX_COORDINATE_M
 
 Array = np.ndarray
 
+UNLABELLED = "unlabelled"
+"""Begin of the label of a point that the sender does not know: "unlabelled3"."""
+
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Frame:

@@ -1,12 +1,13 @@
 """Receiving a stream beside the program that uses it."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from threading import Condition, Thread
 
 from marey.errors import MareyError, StreamError
 from marey.live.frame import Frame
-from marey.live.recorder import Recorder
+from marey.live.labelling import PointLabeller
+from marey.live.recording.switch import RecordingSwitch
 from marey.live.sources import Source, open_source
 from marey.live.statistics import StreamClock, StreamStatistics
 
@@ -23,14 +24,22 @@ class Intake:
 
     Args:
         source: Where frames come from.
-        recorders: Recordings that get every frame.
+        recording: Gets every frame.
+        learn: Called with every frame, in the order of their numbers.
         retry: Whether to connect again when the sender ends the connection.
     """
 
     def __init__(
-        self, source: Source, recorders: Sequence[Recorder] = (), retry: bool = False
+        self,
+        source: Source,
+        recording: RecordingSwitch,
+        learn: Callable[[Frame], None] | None = None,
+        retry: bool = False,
     ) -> None:
-        self._source, self._recorders, self._retry = source, recorders, retry
+        self._source, self._recording, self._retry = source, recording, retry
+        self._learn = learn
+        self.labeller = PointLabeller()
+        """Names points that have no labels."""
         self._clock, self._damaged_before = StreamClock(), 0
         self._new = Condition()
         self._latest: Frame | None = None
@@ -69,8 +78,7 @@ class Intake:
         self._is_open = False
         self._thread.join()
         self._source.close()
-        for recorder in self._recorders:
-            recorder.close(self.statistics)
+        self._recording.stop(self.statistics)
 
     def _run(self) -> None:
         try:
@@ -89,12 +97,17 @@ class Intake:
     def _add(self, frame: Frame) -> None:
         if not self._clock.update(frame):
             return
-        for recorder in self._recorders:
-            recorder.write(frame)
-        if self._clock.newest is frame:  # a late frame is recorded, but not shown
-            with self._new:
-                self._latest = frame
-                self._new.notify_all()
+        is_newest = self._clock.newest is frame
+        if is_newest:
+            frame = self.labeller.label(frame)
+        self._recording.write(frame)
+        if not is_newest:  # a late frame is recorded, but not shown
+            return
+        if self._learn is not None:
+            self._learn(frame)
+        with self._new:
+            self._latest = frame
+            self._new.notify_all()
 
     def _reconnect(self) -> bool:
         """Connect again; return whether to go on."""

@@ -1,6 +1,9 @@
 """A live stream, from packets to poses."""
 
+import time
+from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from math import isfinite
 from os import PathLike, fspath
 from types import TracebackType
@@ -13,15 +16,30 @@ from marey.io import read_skeleton
 from marey.live.address import parse_address
 from marey.live.frame import Frame
 from marey.live.intake import Intake
-from marey.live.recorder import Recorder
-from marey.live.sinks import Sink, open_sink
+from marey.live.learning import Learner, Learnt
+from marey.live.posing.performers import Performers
+from marey.live.posing.tracking import LivePose
+from marey.live.recording.switch import RecordingSwitch
+from marey.live.sinks import open_sink
 from marey.live.sources import open_source
-from marey.live.statistics import RATE_TOLERANCE, StreamStatistics
-from marey.live.tracking import LivePose, SkeletonTracker
+from marey.live.statistics import StreamStatistics
+from marey.live.triggers import OscTriggers
 from marey.report import Finding
 from marey.skeleton import Skeleton
 
 RECORD = "record"
+SkeletonSource = Skeleton | str | PathLike[str] | None
+
+STALE_S = 0.5
+"""Seconds after which the newest pose is not live any more. Higher shows a frozen
+figure for longer. Chosen by hand."""
+
+RECENT_FRAMES = 16
+"""Newest frames in which the poses of a new skeleton converge before it is shown.
+Raised, a take-over takes longer. Chosen by hand."""
+
+LAST_ESTIMATE_S = 60.0
+"""Longest wait for the skeleton of all frames after the end of a stream, in seconds."""
 
 
 class Stream(Iterator[LivePose]):
@@ -34,47 +52,94 @@ class Stream(Iterator[LivePose]):
     def __init__(
         self,
         source: str,
-        skeleton: Skeleton | None,
+        skeletons: Sequence[Skeleton],
         to: Sequence[str],
         *,
+        learn: bool,
+        virtual: bool,
+        triggers: str,
         timeout: float,
         retry: bool,
         overwrite: bool,
         options: dict[str, Any],
     ) -> None:
         self.source, self.timeout, self.retry = source, timeout, retry
-        self.skeleton = skeleton
-        self._options = options
-        self._tracker: SkeletonTracker | None = None
-        self._n_given = 0
-        self._sinks: list[Sink] = []
-        opened = open_source(source, timeout)
-        recorders: list[Recorder] = []
-        try:
-            if skeleton is not None and isfinite(opened.rate):
-                self._tracker = SkeletonTracker(skeleton, opened.rate, **options)
-            for text in to:
-                address = parse_address(text)
-                if address.scheme == RECORD:
-                    recorders.append(
-                        Recorder(
-                            address.target,
-                            source=source,
-                            rate=opened.rate,
-                            overwrite=overwrite,
-                        )
-                    )
-                else:
-                    self._sinks.append(open_sink(text))
-        except BaseException:
-            opened.close()
-            for recorder in recorders:
-                recorder.close()
+        self.learnt: Learnt | None = None
+        """The skeletons that were learnt and taken over; None if none were."""
+        self.is_virtual = virtual
+        """Whether skeletons follow their sensors directly."""
+        self._performers = Performers(skeletons, virtual, options)
+        self._n_given, self._last_given = 0, -np.inf
+        self._frames: deque[Frame] = deque(maxlen=RECENT_FRAMES)
+        addresses = [parse_address(text) for text in to]
+        recorded = [one for one in addresses if one.scheme == RECORD]
+        with ExitStack() as opened:
+            from_source = open_source(source, timeout)
+            opened.callback(from_source.close)
+            self._stated_rate = from_source.rate
+            if isfinite(self._stated_rate):
+                self._performers.prepare(self._stated_rate)
+            self._sinks = [
+                open_sink(one.text) for one in addresses if one.scheme != RECORD
+            ]
             for sink in self._sinks:
-                sink.close()
-            raise
-        self._stated_rate = opened.rate
-        self._intake = Intake(opened, recorders, retry)
+                opened.callback(sink.close)
+            self._recording = RecordingSwitch(
+                recorded, source=source, rate=self._stated_rate, overwrite=overwrite
+            )
+            opened.callback(self._recording.stop)
+            self._triggers = OscTriggers(triggers, self) if triggers else None
+            opened.pop_all()
+        self._learner: Learner | None = None
+        if learn and not skeletons:
+            self._learner = Learner(self._rate, self._make_trackers)
+        add = self._learner.add if self._learner is not None else None
+        self._intake = Intake(from_source, self._recording, add, retry)
+
+    @property
+    def skeletons(self) -> tuple[Skeleton, ...]:
+        """The skeletons that are tracked now."""
+        return self._performers.skeletons
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a frame came within the last half second."""
+        return time.monotonic() - self._last_given < STALE_S
+
+    @property
+    def is_learning(self) -> bool:
+        """Whether skeletons are learnt from the stream."""
+        return self._learner is not None
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether frames are being recorded."""
+        return self._recording.is_recording
+
+    def start_recording(self, path: str | PathLike[str] | None = None) -> None:
+        """Begin to record; see `marey.live.recording.switch.RecordingSwitch.start`.
+
+        Raises:
+            OptionError: If there is no path, or the file exists.
+        """
+        self._recording.start(None if path is None else fspath(path))
+
+    def stop_recording(self) -> None:
+        """End the recordings; they are complete then."""
+        self._recording.stop(self.statistics)
+
+    def mark(self, label: str = "mark") -> None:
+        """Append an event at the time of the newest frame to the recordings."""
+        self._recording.mark(label)
+
+    def set_zero_pose(self) -> None:
+        """Take the newest frame for the rest pose of a virtual skeleton.
+
+        Raises:
+            OptionError: If the skeletons are not virtual.
+            DataError: If a sensor was never seen.
+        """
+        self._performers.set_zero_pose()
 
     @property
     def statistics(self) -> StreamStatistics:
@@ -83,7 +148,11 @@ class Stream(Iterator[LivePose]):
 
     def findings(self) -> tuple[Finding, ...]:
         """Return what is worth knowing of the stream so far."""
-        return self.statistics.findings()
+        learner = self._learner
+        if learner is None or not learner.trouble:
+            return self.statistics.findings()
+        trouble = Finding("not-learnt", "skeleton", "warning", learner.trouble)
+        return (*self.statistics.findings(), trouble)
 
     def __next__(self) -> LivePose:
         """Return the latest pose, when there is a new one.
@@ -95,29 +164,49 @@ class Stream(Iterator[LivePose]):
         frame = self._intake.latest(self.timeout)
         while frame is None:
             if self._intake.has_ended or not (self.retry or self._n_given == 0):
+                self._learn_the_rest()
                 raise StopIteration
             if not self.retry:
                 self._fail_silent()
             frame = self._intake.latest(self.timeout)
         self._n_given += 1
+        self._last_given = time.monotonic()
         pose = self._pose(frame)
         for sink in self._sinks:
             sink.send(pose.as_frame())
         return pose
 
+    def _rate(self) -> float:
+        """Return the frames per second, stated or measured; NaN while not known."""
+        stated = self._stated_rate
+        return stated if isfinite(stated) else self.statistics.rate
+
     def _pose(self, frame: Frame) -> LivePose:
-        if self.skeleton is None:
-            return LivePose(frame)
-        rate = self._stated_rate
-        if not isfinite(rate):
-            rate = self.statistics.rate
+        rate = self._rate()
         if not isfinite(rate):  # the first frames of a sender that states no rate
             return LivePose(frame)
-        tracker = self._tracker
-        if tracker is None or abs(rate / tracker.rate - 1.0) > RATE_TOLERANCE:
-            tracker = SkeletonTracker(self.skeleton, rate, **self._options)
-            self._tracker = tracker
-        return tracker.update(frame)
+        if self._learner is not None and self._frames:
+            self._take_over(self._learner.take_new(), rate)
+        self._performers.prepare(rate)
+        pose = self._performers.update(frame)
+        self._frames.append(frame)
+        self._intake.labeller.expect(pose)
+        return pose
+
+    def _make_trackers(self, learnt: Learnt) -> None:
+        """Prepare a take-over beside the loop: compiled kernels load slowly."""
+        self._performers.make_next(learnt.names, learnt.skeletons, self._rate())
+
+    def _take_over(self, learnt: Learnt | None, rate: float) -> None:
+        if learnt is not None:
+            recent = tuple(self._frames)
+            self._performers.take_over(learnt.names, learnt.skeletons, recent, rate)
+            self.learnt = learnt
+
+    def _learn_the_rest(self) -> None:
+        """Take over the estimate from all frames, after the last one."""
+        if self._learner is not None and self._frames:
+            self._take_over(self._learner.finish(LAST_ESTIMATE_S), self._rate())
 
     def _fail_silent(self) -> None:
         n_damaged = self.statistics.damaged
@@ -131,7 +220,11 @@ class Stream(Iterator[LivePose]):
 
     def close(self) -> None:
         """End the stream; recordings are closed, ports are free."""
+        if self._triggers is not None:
+            self._triggers.close()
         self._intake.close()
+        if self._learner is not None:
+            self._learner.close()
         while self._sinks:
             self._sinks.pop().close()
 
@@ -149,15 +242,18 @@ class Stream(Iterator[LivePose]):
 
 def stream(
     source: str | PathLike[str],
-    skeleton: Skeleton | str | PathLike[str] | None = None,
+    skeleton: SkeletonSource | Sequence[SkeletonSource] = (),
     *,
     to: str | Sequence[str] = (),
+    learn: bool = True,
+    virtual: bool = False,
+    triggers: str = "",
     timeout: float = 5.0,
     retry: bool = False,
     overwrite: bool = False,
     **options: Any,
 ) -> Stream:
-    """Return the poses of a skeleton in a live stream, as they come.
+    """Return the poses of skeletons in a live stream, as they come.
 
     ::
 
@@ -169,10 +265,15 @@ def stream(
 
     Args:
         source: Address of the stream (docs/live.md), or a file, which is played.
-        skeleton: With its markers or sensors, or a file that holds it. Without one,
-            frames come without poses.
+        skeleton: With its markers or sensors, or a file that holds it; several for
+            several subjects. Without one, skeletons are learnt from the stream.
         to: Addresses of sinks, such as "vmc://127.0.0.1" or
             "record:session.marey-live".
+        learn: Whether skeletons are learnt if none is given.
+        virtual: Whether skeletons follow their sensors directly, without optimisation;
+            `Stream.set_zero_pose` sets how the sensors sit on the bones.
+        triggers: Address to listen on for OSC messages that start and stop recordings,
+            such as "osc://127.0.0.1:9000".
         timeout: Seconds without a frame after which the stream is silent: an error at
             first, the end later.
         retry: Whether to wait on when the stream is silent, and to connect again.
@@ -186,14 +287,29 @@ def stream(
     """
     if not 0.0 < timeout < np.inf:
         raise OptionError("timeout", found=timeout, needed="seconds above 0")
-    if isinstance(skeleton, str | PathLike):
-        skeleton = read_skeleton(skeleton)
+    skeletons = _read_skeletons(skeleton)
     return Stream(
         fspath(source),
-        skeleton,
+        skeletons,
         [to] if isinstance(to, str) else to,
+        learn=learn and not virtual,
+        virtual=virtual,
+        triggers=triggers,
         timeout=timeout,
         retry=retry,
         overwrite=overwrite,
         options=options,
     )
+
+
+def _read_skeletons(
+    given: SkeletonSource | Sequence[SkeletonSource],
+) -> list[Skeleton]:
+    """Return one or more skeletons that are given, or read from files."""
+    if given is None:
+        return []
+    if isinstance(given, Skeleton):
+        return [given]
+    if isinstance(given, str | PathLike):
+        return [read_skeleton(given)]
+    return [skeleton for one in given for skeleton in _read_skeletons(one)]

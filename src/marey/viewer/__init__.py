@@ -13,6 +13,7 @@ from marey.errors import FormatError, MissingExtraError, OptionError
 from marey.io import write
 from marey.io.contract import ReadOptions
 from marey.io.formats.html import replace_surrogates, scene_title
+from marey.live import Stream
 from marey.motion import Motion
 from marey.solution import Solution
 from marey.take import Take
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 REQUIRED_PACKAGES = ("starlette", "uvicorn", "websockets")
 
 IN_MEMORY = (Solution, Motion, Take)
-Viewable = Solution | Motion | Take | str | PathLike[str]
+Viewable = Solution | Motion | Take | Stream | str | PathLike[str]
 
 
 def view(
@@ -41,7 +42,7 @@ def view(
     up: str | None = None,
     rate: float | None = None,
 ) -> "Viewer":
-    """Show a solution, a recording or a folder of recordings in the browser.
+    """Show a solution, a recording, a folder of recordings or a stream in the browser.
 
     A recording is solved first. If a recording cannot be solved, the page shows its
     markers and the reason. Edits are saved in an edits file beside the recording
@@ -50,7 +51,8 @@ def view(
     The server listens on this machine only, and answers only requests with its token.
 
     Args:
-        source: A solution, motion or take, or the path of a file or folder.
+        source: A solution, motion or take, the path of a file or folder, or a stream
+            (`marey.stream`), which is shown live and closed with the viewer.
         port: Port to listen on; 0 = any free port.
         host: Address to listen on. An address that other machines can reach gives a
             warning, because the connection is not encrypted.
@@ -77,7 +79,7 @@ def view(
             raise MissingExtraError(package, "view")
     from marey.viewer.server.server import Viewer, is_local
 
-    if not (isinstance(source, IN_MEMORY) or Path(source).exists()):
+    if not (isinstance(source, (*IN_MEMORY, Stream)) or Path(source).exists()):
         path = Path(source).absolute()
         raise FormatError(path, expected="a file or folder", found="nothing there")
     given = {"unit": unit, "up": up, "rate": rate}
@@ -91,8 +93,7 @@ def view(
                 "and the connection is not encrypted",
                 stacklevel=2,
             )
-        edits_path = Path(edits).absolute() if edits else None
-        viewer.start(*_resolve(source, edits_path, viewer.scratch, reading), reading)
+        _start(viewer, source, Path(edits).absolute() if edits else None, reading)
     except BaseException:
         viewer.close()
         raise
@@ -103,16 +104,29 @@ def view(
     return viewer
 
 
+def _start(
+    viewer: "Viewer",
+    source: Viewable,
+    edits_path: Path | None,
+    reading: Mapping[str, Any],
+) -> None:
+    if isinstance(source, Stream):
+        viewer.start_live(source)
+    else:
+        shown = _resolve(source, edits_path, viewer.scratch, reading)
+        viewer.start(*shown, reading)
+
+
 def _check_reading(source: Viewable, reading: Mapping[str, Any]) -> None:
     """Raise an OptionError for overrides that are wrong, or have no file to change."""
     ReadOptions(**reading)
-    if reading and isinstance(source, IN_MEMORY):
+    if reading and isinstance(source, (*IN_MEMORY, Stream)):
         needed = "none: what is in memory is in metres, +Z up, at its own rate"
         raise OptionError(", ".join(reading), found=reading, needed=needed)
 
 
 def _resolve(
-    source: Viewable,
+    source: Solution | Motion | Take | str | PathLike[str],
     edits_path: Path | None,
     scratch: Path,
     reading: Mapping[str, Any],

@@ -122,16 +122,24 @@ class WorkerPool:
     def wait(self) -> Outcome:
         """Return the next outcome, as soon as there is one."""
         while True:
-            while self._again and len(self._busy) < self.workers:
-                self.submit(self._again.popleft())
-            try:
-                worker, answer = self._answers.get(timeout=self._time_left())
-            except queue.Empty:
-                self._stop_late_workers()
-                continue
-            outcome = self._receive(worker, answer)
+            outcome = self.poll(float("inf"))
             if outcome is not None:
                 return outcome
+
+    def poll(self, timeout: float) -> Outcome | None:
+        """Return the next outcome; None if there is none within `timeout` seconds.
+
+        A shorter wait may also end without one.
+        """
+        while self._again and len(self._busy) < self.workers:
+            self.submit(self._again.popleft())
+        try:
+            wait = min(self._time_left(), timeout)
+            worker, answer = self._answers.get(timeout=wait)
+        except queue.Empty:
+            self._stop_late_workers()
+            return None
+        return self._receive(worker, answer)
 
     def _start(self) -> _Worker:
         process = subprocess.Popen(

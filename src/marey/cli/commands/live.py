@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
+from rich.markup import escape
 
 from marey.cli.application import (
     EXIT_OK,
+    Switch,
     err,
     out,
     print_json,
@@ -22,6 +24,7 @@ from marey.errors import printable
 if TYPE_CHECKING:
     from marey.live import LivePose, Stream
 
+PAGE = "page"
 STATUS_S = 0.5
 """Seconds between two states shown in the terminal. Higher shows fewer."""
 
@@ -35,7 +38,12 @@ def live(
     /,
     *,
     to: Annotated[tuple[str, ...], Parameter(consume_multiple=False)] = (),
-    skeleton: Path | None = None,
+    skeleton: Annotated[tuple[Path, ...], Parameter(consume_multiple=False)] = (),
+    learnt: Path | None = None,
+    virtual: bool = False,
+    triggers: str = "",
+    port: int = 0,
+    browser: Switch = True,
     seconds: float = float("inf"),
     timeout: float = 5.0,
     retry: bool = False,
@@ -43,7 +51,7 @@ def live(
     json_: bool = False,
     quiet: bool = False,
 ) -> int:
-    """Receive a stream, track a known skeleton in it, record and send it.
+    """Receive a stream, track or learn skeletons in it, record, send and show it.
 
     Ctrl-C ends the stream; recordings are complete.
 
@@ -51,8 +59,16 @@ def live(
         source: natnet://HOST, qtm://HOST, lsl://NAME, mxtp://, vmc://, ws://HOST:PORT,
             file:walk.c3d?speed=1&loop, or a file.
         to: record:session.marey-live (every frame), vmc://HOST:PORT, mxtp://HOST:PORT,
-            ws://127.0.0.1:PORT or lsl://NAME; again for more.
-        skeleton: A file with a skeleton and its markers or sensors.
+            ws://127.0.0.1:PORT, lsl://NAME or page, which shows it in the browser;
+            again for more.
+        skeleton: A file with a skeleton and its markers or sensors; again for more
+            subjects. Without one, skeletons are learnt from the stream.
+        learnt: Write the first skeleton that was learnt to this file at the end.
+        virtual: Let skeletons follow their sensors directly, without optimisation.
+        triggers: Listen for OSC messages that start and stop recordings, such as
+            osc://127.0.0.1:9000.
+        port: Port of the page; 0 = any free port.
+        browser: Open the browser for the page.
         seconds: End after so many seconds.
         timeout: Seconds without a frame after which the stream is silent.
         retry: Wait on when the stream is silent, and connect again.
@@ -62,39 +78,72 @@ def live(
     """
     import marey
 
+    shows_page = PAGE in to
     poses = marey.stream(
         source,
         skeleton,
-        to=to,
+        to=[one for one in to if one != PAGE],
+        virtual=virtual,
+        triggers=triggers,
         timeout=timeout,
-        retry=retry,
+        retry=retry or shows_page,
         overwrite=overwrite,
     )
     latencies: deque[float] = deque(maxlen=MAX_LATENCIES)
     try:
-        with show_progress(printable(source), quiet or json_) as show:
-            end, shown = time.monotonic() + seconds, 0.0
-            for pose in poses:
-                latencies.append(pose.latency)
-                now = time.monotonic()
-                if show and now - shown > STATUS_S:
-                    shown = now
-                    show(_state(poses, pose))
-                if now > end:
-                    break
+        if shows_page:
+            _serve(poses, port, browser, seconds)
+        else:
+            _follow(poses, latencies, seconds, quiet or json_)
     except KeyboardInterrupt:
         pass
     finally:
         poses.close()
     _report(poses, latencies, as_json=json_, quiet=quiet)
+    if learnt is not None and poses.skeletons:
+        marey.write(poses.skeletons[0], learnt, overwrite=overwrite)
     return EXIT_OK
+
+
+def _serve(poses: "Stream", port: int, browser: bool, seconds: float) -> None:
+    """Show the stream in the browser until Ctrl-C, or for some seconds."""
+    import marey
+
+    with marey.view(poses, port=port, browser=browser, block=False) as viewer:
+        out.print(escape(viewer.url), soft_wrap=True)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            time.sleep(min(STATUS_S, max(end - time.monotonic(), 0.0)))
+
+
+def _follow(
+    poses: "Stream", latencies: deque[float], seconds: float, quiet: bool
+) -> None:
+    """Take poses as they come, and show what the stream does in the terminal."""
+    with show_progress(printable(poses.source), quiet) as show:
+        end, shown = time.monotonic() + seconds, 0.0
+        for pose in poses:
+            latencies.append(pose.latency)
+            now = time.monotonic()
+            if show and now - shown > STATUS_S:
+                shown = now
+                show(_state(poses, pose))
+            if now > end:
+                break
 
 
 def _state(poses: "Stream", pose: "LivePose") -> str:
     """Return what a stream does now, on one line."""
     found = poses.statistics
     targets = "" if pose.skeleton is None else f", {pose.n_seen} targets seen"
-    return f"{found.received} frames, {found.rate:.1f} Hz, {found.lost} lost{targets}"
+    text = f"{found.received} frames, {found.rate:.1f} Hz, {found.lost} lost{targets}"
+    learnt = poses.learnt
+    if learnt is None:
+        return text + (", learning" if poses.is_learning else "")
+    joints = [joint for one in learnt.readiness for joint in one]
+    needs = [joint for joint in joints if joint.state != "ready"]
+    advice = f"; {needs[0].advice}" if needs else ""
+    return f"{text}, {len(joints) - len(needs)} of {len(joints)} joints ready{advice}"
 
 
 def _report(
@@ -114,7 +163,7 @@ def _report(
         grid = property_grid()
         grid.add_row("frames", f"{found.received} received, {found.lost} lost")
         grid.add_row("rate", f"{found.rate:.2f} Hz, jitter {1e3 * found.jitter:.2f} ms")
-        if poses.skeleton is not None:
+        if poses.skeletons:
             text = f"median {1e3 * p50:.2f} ms, 99 % {1e3 * p99:.2f} ms"
             grid.add_row("packet to pose", text)
         out.print(grid)

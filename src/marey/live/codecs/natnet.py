@@ -18,7 +18,7 @@ from jaxtyping import Float
 from marey.errors import OptionError, StreamError
 from marey.live.codecs.packet import Packet
 from marey.live.codecs.poses import make_poses
-from marey.live.frame import Frame
+from marey.live.frame import UNLABELLED, Frame
 from marey.numerics import geometry
 
 PROTOCOL, COMMAND_PORT, DATA_PORT = "natnet", 1510, 1511
@@ -151,7 +151,7 @@ class NatNetDecoder:
             own = [*known, *(str(i + 1) for i in range(len(known), len(points)))]
             labels += [f"{name}:{label}" for label in own[: len(points)]]
             positions.append(points)
-        labels += [f"unlabelled{i + 1}" for i in range(len(others))]
+        labels += [f"{UNLABELLED}{i + 1}" for i in range(len(others))]
         points = np.concatenate([*positions, np.reshape(others, (-1, 3))])
         points[(points == 0.0).all(axis=1)] = np.nan
         return tuple(labels), points

@@ -2,28 +2,34 @@
 
 import time
 
+import numpy as np
+
 from marey.io import read
 from marey.live.address import Address
-from marey.live.frame import Frame
+from marey.live.frame import UNLABELLED, Frame
 from marey.live.sources.contract import Source
 
 
 class FileSource(Source):
     """Plays the frames of a file at their times.
 
-    Options of the address: `speed` (1 is real time, 0 as fast as possible) and `loop`.
+    Options of the address: `speed` (1 is real time, 0 as fast as possible), `loop`, and
+    `unlabelled`: the points that are seen come without labels, in another order each
+    time, as raw clouds do.
     Numbers and times go on when the file begins again.
     """
 
     def __init__(self, address: Address) -> None:
         super().__init__(address)
-        address.check_options("speed", "loop")
+        address.check_options("speed", "loop", "unlabelled")
         self._speed = address.number("speed", 1.0)
         self._loop = address.options.get("loop", "0") != "0"
         self.take = read(address.target)
         self.rate = self.take.rate
         self._number = 0
         self._begin = time.monotonic()
+        is_bare = address.options.get("unlabelled", "0") != "0"
+        self._rng = np.random.default_rng(0) if is_bare else None
 
     def receive(self, timeout: float) -> Frame | None:
         """Return the next frame when its time has come."""
@@ -39,12 +45,16 @@ class FileSource(Source):
                 return None
         self._number += 1
         row = number % take.n_frames
+        points, labels = take.points[row], take.full_labels
+        if self._rng is not None:
+            points = self._rng.permutation(points[take.seen[row]])
+            labels = tuple(f"{UNLABELLED}{i + 1}" for i in range(len(points)))
         return Frame(
             number=number,
             time=take.start + number / take.rate,
             arrival=time.monotonic(),
-            points=take.points[row],
-            labels=take.full_labels,
+            points=points,
+            labels=labels,
             T_world_sensor=take.T_world_sensor[row],
             sensor_names=take.sensor_names,
         )

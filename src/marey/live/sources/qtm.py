@@ -23,6 +23,10 @@ MAX_QUEUE = 64
 which their numbers show. Higher delivers older frames."""
 
 
+CLOSING_S = 0.02
+"""Seconds that a connection gets to close its socket."""
+
+
 class QtmSource(Source):
     """Streams labelled markers and 6-DoF bodies of QTM, in millimetres and +Z up."""
 
@@ -82,6 +86,8 @@ class QtmSource(Source):
         """Close the connection and end its thread."""
         if self._connection is not None:
             self._loop.call_soon_threadsafe(self._connection.disconnect)
+            # The transport closes its socket in a later turn of the loop.
+            self._run(asyncio.sleep(CLOSING_S), 1.0)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(2.0)
         if not self._thread.is_alive():

@@ -1,7 +1,6 @@
 """The findings of a solve, in the order of its stages."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Bool, Shaped
@@ -9,9 +8,10 @@ from jaxtyping import Bool, Shaped
 from marey.anatomy import names as vrm
 from marey.anatomy.naming import MIN_SIDE_CONFIDENCE, Naming
 from marey.bodies import Bodies
-from marey.joints import JointFits, joint_name_and_exercise
+from marey.joints import JointFits
 from marey.pipeline.options import SolveOptions
 from marey.pipeline.posing.settings import record_options, set_ground_findings
+from marey.pipeline.reporting.readiness import missing_part
 from marey.pipeline.stages.bodies import BodyFit
 from marey.pipeline.stages.several_takes import concatenate_takes
 from marey.report import Finding, Report, Severity, mark_name
@@ -22,9 +22,6 @@ from marey.take import Take
 from marey.topology import DOUBTFUL_EDGE_COST, edge_costs
 from marey.topology.spanning_forest import DOUBTFUL_MARGIN
 from marey.tree import Loop, Tree
-
-NEXT_OUTWARD = dict(pairwise(vrm.ARM[1:])) | dict(pairwise(vrm.LEG[:3]))
-"""The next part outward along a person's limbs."""
 
 
 def assemble_solution(
@@ -164,13 +161,12 @@ def part_findings(tree: Tree, bodies: Bodies) -> Iterator[Finding]:
     """
     leaves = np.setdiff1d(np.flatnonzero(tree.parent >= 0), tree.parent)
     for last in sorted(bodies.names[body] for body in leaves):
-        bare = vrm.without_subject(last)
-        part = vrm.side_of(bare) + NEXT_OUTWARD.get(vrm.without_side(bare), "")
-        joint = joint_name_and_exercise(bare, part)
-        if joint is not None:
+        missing = missing_part(last)
+        if missing is not None:
+            part, joint, exercise = missing
             message = (
-                f"the limb ends here: {part} has no markers, or the {joint[0]} never "
-                f"moved; {joint[1]} to get the joint"
+                f"the limb ends here: {part} has no markers, or the {joint} never "
+                f"moved; {exercise} to get the joint"
             )
             yield Finding("part-missing", "skeleton", "info", message, last)
 

@@ -14,6 +14,7 @@ from jaxtyping import Float
 
 from marey.joints.ball.pair_frames import correlation_length
 from marey.motion import Motion
+from marey.pipeline.reporting.readiness import assess_joints
 from marey.pose.measure import MotionMeasures, measure_motion
 from marey.report import Table
 from marey.skeleton import Skeleton
@@ -38,6 +39,10 @@ def add_tables(solution: Solution) -> Solution:
                 *("centre ± mm", "angle ± deg", "angle seen %", "subject"),
             ),
             tuple(row for subject in subjects for row in _joint_rows(subject)),
+        ),
+        "to move": Table(
+            ("joint", "state", "known %", "what to do", "subject"),
+            tuple(row for subject in subjects for row in _readiness_rows(subject)),
         ),
         "residuals": Table(
             ("marker", "bone", "rms mm", "worst mm", "at frame", "take", "subject"),
@@ -117,6 +122,14 @@ def _joint_rows(subject: Subject) -> Iterator[Row]:
         sd, seen = _typical_angle_sd(angle_sd[:, joint])
         name = skeleton.names[joint]
         yield name, parent, kind, center_sd, sd, seen, subject.name
+
+
+def _readiness_rows(subject: Subject) -> Iterator[Row]:
+    """Yield the joints that need more motion, and which."""
+    for joint in assess_joints(subject.skeleton):
+        if joint.state != "ready":
+            known = round(100.0 * joint.fraction)
+            yield joint.joint, joint.state, known, joint.advice, subject.name
 
 
 def _typical_angle_sd(

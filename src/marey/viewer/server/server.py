@@ -13,11 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from marey.errors import OptionError, OutputError
 from marey.io.formats.html import read_page
+from marey.io.formats.html.page import HtmlPage
+from marey.live import Stream
 from marey.viewer.server.app import ViewerRoutes
 from marey.viewer.server.auth import LOCAL_HOSTS, Authenticator, new_token
+from marey.viewer.server.live_app import LiveRoutes
+from marey.viewer.server.live_feed import LiveFeed
 from marey.viewer.server.state import ServerState, ViewedFile
 from marey.viewer.server.timed_http import TimedH11Protocol
 from marey.viewer.worker.supervisor import Limits
@@ -93,10 +98,18 @@ class Viewer:
             self._limits,
             reading={} if first_file else reading,
         )
-        policy = page.policy("'self'") + "; frame-ancestors 'none'"
-        authenticator = Authenticator(
-            routes.build_app(), self._token, self.port, policy, self._host
+        self._serve(routes.build_app(), page)
+
+    def start_live(self, stream: Stream) -> None:
+        """Start the server of a live page, which closes the stream at its end."""
+        page = read_page()
+        self._serve(
+            LiveRoutes(LiveFeed(stream, stream.source), page.text).build_app(), page
         )
+
+    def _serve(self, app: ASGIApp, page: HtmlPage) -> None:
+        policy = page.policy("'self'") + "; frame-ancestors 'none'"
+        authenticator = Authenticator(app, self._token, self.port, policy, self._host)
         config = uvicorn.Config(
             authenticator,
             http=TimedH11Protocol,

@@ -53,6 +53,9 @@ class SceneOptions:
     measured: Mapping[str, float] = field(default_factory=dict)
     """Bone lengths by tape measure, in metres by joint."""
 
+    live: bool = False
+    """Whether poses follow by messages."""
+
     editable: bool = False
     edits: Sequence[Mapping[str, Any]] = ()
     """The edits that are in the solution already."""
@@ -81,6 +84,7 @@ def encode_scene(
         "marey": version("marey"),
         "title": options.title or _title(takes),
         "editable": options.editable,
+        "live": options.live,
         "unsolved": options.unsolved,
         "subjects": encoder.encode_subjects(),
         "takes": [encoder.encode_take(i, take) for i, take in enumerate(takes)],

@@ -16,6 +16,9 @@ const SCALE = ["#2f6fb5", "#7fa3bd", "#c9b48f", "#e8952e", "#c2410c"].map((c) =>
 /** Names of the colours of left, right and middle in the style sheet. */
 export const SIDES: Record<Side, string> = { Left: "left", Right: "right", "": "middle" };
 
+/** Names of the colours of how far a joint is known in the style sheet. */
+export const READINESS = { unknown: "unknown", "hinge seen": "partly", ready: "ready" };
+
 export function sideColour(side: Side): Color {
   return new Color(css(SIDES[side]));
 }

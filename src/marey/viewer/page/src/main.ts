@@ -13,6 +13,7 @@ import { ExportsPanel } from "./files/exports";
 import { Help } from "./panels/help";
 import { freeKeysAfterClicks } from "./panels/keyboard";
 import { FindingsPanel, LengthsPanel, StagesPanel } from "./panels/lists";
+import { LivePanel } from "./panels/live";
 import { OptionsPanel } from "./panels/options";
 import { TopBar } from "./panels/topbar";
 import { TreePanel } from "./panels/tree";
@@ -43,16 +44,11 @@ function build(state: State, server: Server | null): { editor: Editor | null; th
   right.ariaLabel = "Numbers";
   app.append(left, stage, right);
   const theatre = raise(stage, state);
-  const toggleTheme = () => {
-    const root = document.documentElement;
-    root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";
-    state.tell("theme");
-  };
   const findings = new FindingsPanel(state);
   const details = new DetailsPanel(state, (s) => server?.series(s) ?? Promise.resolve(null));
   const timeline = new Timeline(state, (finding) => findings.jump(finding));
-  const help = new Help(state, theatre, timeline, toggleTheme);
-  const topbar = new TopBar(state, theatre, toggleTheme, () => help.toggle());
+  const help = new Help(state, theatre, timeline, () => toggleTheme(state));
+  const topbar = new TopBar(state, theatre, () => toggleTheme(state), () => help.toggle());
   const editor = server && new Editor(state, server, stage, theatre, details, topbar);
   left.append(...(editor ? [editor.files.root] : []), new TreePanel(state).root);
   if (theatre) left.append(new OptionsPanel(state).root);
@@ -89,6 +85,34 @@ function fail(error: unknown): void {
   app.replaceChildren(el("p", "failure", `This page cannot show the take: ${message}.`));
 }
 
+/** Lay out the page of a stream. */
+function buildLive(state: State, server: Server): { theatre: Theatre | null } {
+  const stage = el("main", "stage");
+  const left = el("aside", "left");
+  const right = el("aside", "right");
+  left.ariaLabel = "Tree and display";
+  right.ariaLabel = "What still needs to move";
+  app.classList.add("streaming");
+  app.append(left, stage, right);
+  const theatre = raise(stage, state);
+  const topbar = new TopBar(state, theatre, () => toggleTheme(state), null);
+  const live = new LivePanel(state, server, stage);
+  topbar.extra.replaceWith(live.bar);
+  left.append(new TreePanel(state).root);
+  if (theatre) left.append(new OptionsPanel(state).root);
+  right.append(live.root, new LengthsPanel(state).root);
+  app.prepend(topbar.root);
+  freeKeysAfterClicks();
+  addEventListener("keydown", (event) => live.press(event));
+  return { theatre };
+}
+
+function toggleTheme(state: State): void {
+  const root = document.documentElement;
+  root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";
+  state.tell("theme");
+}
+
 async function start(): Promise<void> {
   startTheme();
   const state = new State();
@@ -97,7 +121,8 @@ async function start(): Promise<void> {
   const blob: Blob = server ? await decode(await server.scene()) : await decodeBase64(inlined);
   const scene = readScene(blob);
   const decoded = performance.now() - begun;
-  const { editor, theatre } = build(state, server);
+  const live = scene.live && server;
+  const { editor, theatre } = live ? { ...buildLive(state, live), editor: null } : build(state, server);
   state.show(scene);
   window.marey = automation(state, theatre, decoded);
   editor?.connect();

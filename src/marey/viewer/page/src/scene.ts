@@ -153,6 +153,8 @@ export interface Scene {
   title: string;
   version: string;
   editable: boolean;
+  /** Whether poses follow by messages. */
+  live: boolean;
   unsolved: string;
   ground: { normal: Vec3; height: number };
   bodies: Body[];
@@ -206,6 +208,7 @@ export function readScene(blob: Blob): Scene {
     title: head.title,
     version: head.marey,
     editable: head.editable,
+    live: head.live ?? false,
     unsolved: head.unsolved,
     ground: head.ground,
     bodies: head.bodies,

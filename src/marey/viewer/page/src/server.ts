@@ -1,7 +1,7 @@
 /** Talk with `marey view`: scenes, edits, files and the progress of solving. */
 import { decode } from "./decode";
 import type { Edit, Finding } from "./scene";
-import type { State } from "./state";
+import type { Readiness, State } from "./state";
 
 export interface Score {
   marker_rms: number | null;
@@ -53,7 +53,33 @@ export type Message =
   | { type: "stage"; stages: StageTime[] }
   | ({ type: "state" } & Desk)
   | { type: "error"; message: string }
+  | ({ type: "live" } & LiveState)
+  | ({ type: "pose" } & LivePose)
   | { type: "line"; lost: boolean };
+
+/** What a stream does, and what still needs to move. */
+export interface LiveState {
+  version: number;
+  is_live: boolean;
+  trouble: string;
+  recording: boolean;
+  received: number;
+  lost: number;
+  rate: number | null;
+  learning: boolean;
+  virtual: boolean;
+  joints: { subject: string; joint: string; state: Readiness; fraction: number; advice: string }[];
+}
+
+/** One frame: numbers in metres, null where something is not seen. */
+export interface LivePose {
+  version: number;
+  number: number;
+  points: (number | null)[];
+  sensors: (number | null)[];
+  turns: (number | null)[];
+  subjects: { place: (number | null)[]; wxyz: (number | null)[]; apart: (number | null)[] }[];
+}
 
 const RETRY_MS = 2000;
 
@@ -118,6 +144,11 @@ export class Server {
       body: file,
       headers: { "Content-Type": "application/octet-stream" },
     });
+  }
+
+  /** Start or stop a recording of a stream, mark a moment or set the zero pose. */
+  act(what: "record" | "stop" | "mark" | "zero"): Promise<LiveState> {
+    return this.post("/api/live", { do: what });
   }
 
   /** Make and solve a recording of a performer who does not exist. */

@@ -27,6 +27,8 @@ export interface Options {
   magnify: number;
 }
 
+export type Readiness = "unknown" | "hinge seen" | "ready";
+
 export type Topic =
   | "scene"
   | "take"
@@ -70,6 +72,8 @@ export class State {
     colours: "sides",
     magnify: 10,
   };
+  /** Of a live figure: the state of each joint, by subject and joint. */
+  readiness = new Map<string, Readiness>();
   /** Whether a joint of the scene is on the left or on the right. */
   hasSides = false;
   private bodySides = new Map<number, Side>();

@@ -3,7 +3,7 @@ import {
   Color, CylinderGeometry, Group, IcosahedronGeometry, Matrix4, MeshBasicMaterial, MeshLambertMaterial, Quaternion,
   Vector3,
 } from "three";
-import { SCENE, scaleColour, theme } from "../colours";
+import { css, READINESS, SCENE, scaleColour, theme } from "../colours";
 import { ellipsoid, multiply, rotate } from "../kinematics";
 import { UNKNOWN_SD } from "../panels/numbers";
 import type { Joint } from "../scene";
@@ -120,6 +120,12 @@ export class Joints {
 
   /** The gap at this frame decides; where none is known, the gap of the joint's fit. */
   private residual(subject: number, index: number, joint: Joint): void {
+    const figure = this.state.scene.subjects[subject];
+    const ready = this.state.readiness.get(`${figure.name}/${joint.name}`);
+    if (ready) {
+      this.colour.set(css(READINESS[ready]));
+      return;
+    }
     const { gap, gapKnown } = this.state.performance.motions[subject];
     const at = this.state.frame * this.state.scene.subjects[subject].joints.length + index;
     const value = gapKnown[at] ? gap[at] : joint.residual;

@@ -73,9 +73,9 @@ export class Theatre {
     this.update();
   }
 
-  /** A new take is looked at from an angle, so that doubts show; if it walks it is followed. */
+  /** A new take is looked at from an angle, so that doubts show; if it walks or is live it is followed. */
   private introduce(): void {
-    const travels = this.state.performance.size > TRAVELS * this.figureSize();
+    const travels = this.state.scene.live || this.state.performance.size > TRAVELS * this.figureSize();
     this.state.set({ follow: travels, magnify: this.joints.readable(this.figureSize()) });
     this.look("three-quarter");
   }

@@ -17,13 +17,11 @@ export class TopBar {
     private state: State,
     theatre: Theatre | null,
     toggleTheme: () => void,
-    toggleHelp: () => void,
+    toggleHelp: (() => void) | null,
   ) {
     const look = el("div", "views");
-    look.append(
-      iconButton("theme", "Dark or light (d)", toggleTheme),
-      iconButton("help", "Shortcuts (?)", toggleHelp),
-    );
+    look.append(iconButton("theme", "Dark or light (d)", toggleTheme));
+    if (toggleHelp) look.append(iconButton("help", "Shortcuts (?)", toggleHelp));
     this.takes.title = this.takes.ariaLabel = "Take";
     this.takes.addEventListener("change", () => state.chooseTake(Number(this.takes.value)));
     this.root.append(el("h1", "brand", "marey"), this.title, this.takes, this.extra, this.score);

@@ -1,0 +1,212 @@
+"""Names for points without labels: prediction and assignment, frame after frame."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.live.frame import UNLABELLED, Frame
+from marey.live.posing.tracking import LivePose
+from marey.numerics import geometry
+from marey.numerics.thresholds import MIN_POSE_POINTS, OUTLIER_SD, SKIN_MOTION_M
+
+Array = np.ndarray
+
+GATE_M = OUTLIER_SD * SKIN_MOTION_M
+"""Largest distance of a point from its prediction, in metres. Higher follows faster
+markers, and confuses more of those that come close."""
+
+COASTING_FRAMES = 12
+"""Frames for which a point that is not seen is predicted by its own velocity. Higher
+bridges longer gaps, less surely. Chosen by hand."""
+
+GHOST_FRAMES = 12
+"""Frames that a point must be seen in before its name is kept when it goes. Higher
+forgets more reflections, and markers that only flash up. Chosen by hand."""
+
+N_NEIGHBOURS = 6
+"""Points around a lost one that predict where it is. Higher is surer on rigid parts and
+worse across joints. Chosen by hand."""
+
+MAX_POINTS = 512
+"""Names that are kept. Higher takes more memory and time in clouds of reflections."""
+
+
+@dataclass(slots=True)
+class _Track:
+    """One point over time."""
+
+    position: Float[Array, " 3"]
+    velocity: Float[Array, " 3"]
+    """Metres per frame."""
+
+    age: int = 1
+    """Frames in which it was seen."""
+
+    missed: int = 0
+    """Frames since it was seen."""
+
+    around: Mapping[str, Float[Array, " 3"]] | None = None
+    """Where its neighbours were when it was seen last."""
+
+
+class PointLabeller:
+    """Names the points of a stream that come without labels.
+
+    Every point continues the track whose predicted position it is nearest to, all
+    together at the least total distance (linear assignment) and within a gate. Tracks
+    are predicted by constant velocity. A point that was lost is expected where the
+    tracked skeleton has it or, before one is known, where its neighbours have carried
+    it. Points that last for a few frames only are ghosts: their names are used again.
+    """
+
+    def __init__(self) -> None:
+        self._tracks: dict[str, _Track] = {}
+        self._expected: Mapping[str, Float[Array, " 3"]] = {}
+        self._names: list[str] = []
+        self._is_used = False
+
+    def expect(self, pose: LivePose) -> None:
+        """Keep where skeletons have their markers, to find them again."""
+        if not self._is_used:
+            return
+        expected: dict[str, Float[Array, " 3"]] = {}
+        for subject in pose.subjects:
+            skeleton = subject.skeleton
+            T = subject.T_world_joint[skeleton.marker_joint]
+            positions = geometry.apply(T, skeleton.marker_offset)
+            expected |= dict(zip(skeleton.marker_labels, positions, strict=True))
+        self._expected = expected
+
+    def label(self, frame: Frame) -> Frame:
+        """Return the frame with a lasting name for every point without a label."""
+        is_bare = np.array([label.startswith(UNLABELLED) for label in frame.labels])
+        self._is_used |= bool(is_bare.any())
+        if not self._is_used:
+            return frame
+        is_bare = is_bare.reshape(-1).astype(bool)
+        points = frame.points[is_bare]
+        points = points[np.isfinite(points[:, 0])]
+        named = {
+            label: point
+            for label, point, bare in zip(
+                frame.labels, frame.points, is_bare, strict=True
+            )
+            if not bare
+        }
+        seen = {label for label, point in named.items() if np.isfinite(point[0])}
+        found = self._assign(points, seen)
+        self._update(found)
+        self._names += [name for name in self._tracks if name not in self._names]
+        unseen = np.full(3, np.nan)
+        values = named | {name: found.get(name, unseen) for name in self._names}
+        values |= {label: named[label] for label in seen}
+        return replace(
+            frame,
+            labels=tuple(values),
+            points=np.array([*values.values()]).reshape(-1, 3),
+        )
+
+    def _assign(
+        self, points: Float[Array, "point 3"], seen: set[str]
+    ) -> dict[str, Float[Array, " 3"]]:
+        """Return the points by name: of known tracks, then of new ones."""
+        predicted = {n: p for n, p in self._predict().items() if n not in seen}
+        known = {n: p for n, p in predicted.items() if n in self._expected}
+        others = {n: p for n, p in predicted.items() if n not in known}
+        found: dict[str, Float[Array, " 3"]] = {}
+        for places in (known, others):  # markers of a skeleton first
+            found |= (matched := _match(points, places))
+            taken = [tuple(point) for point in matched.values()]
+            points = np.array([p for p in points if tuple(p) not in taken])
+            points = points.reshape(-1, 3)
+        for point in points:
+            name = self._new_name(found)
+            if name:
+                found[name] = point
+        return found
+
+    def _predict(self) -> dict[str, Float[Array, " 3"]]:
+        """Return where every known point is expected."""
+        predicted = dict(self._expected)
+        for name, track in self._tracks.items():
+            if track.missed < COASTING_FRAMES:
+                steps = track.missed + 1
+                predicted[name] = track.position + steps * track.velocity
+            elif name not in predicted:
+                predicted[name] = self._carry(track)
+        return predicted
+
+    def _carry(self, track: _Track) -> Float[Array, " 3"]:
+        """Return where the neighbours have carried a lost point (Kabsch)."""
+        around = track.around or {}
+        now = {n: self._tracks[n].position for n in around if self._is_seen(n)}
+        if len(now) < MIN_POSE_POINTS:
+            return track.position
+        before = np.array([around[name] for name in now])
+        T = geometry.kabsch(before, np.array([*now.values()]))
+        carried = geometry.apply(T, track.position)
+        return carried if np.isfinite(carried).all() else track.position
+
+    def _is_seen(self, name: str) -> bool:
+        return name in self._tracks and not self._tracks[name].missed
+
+    def _update(self, found: dict[str, Float[Array, " 3"]]) -> None:
+        """Move the tracks on; forget ghosts."""
+        for name, track in [*self._tracks.items()]:
+            if name in found:
+                continue
+            if track.missed == 0:
+                track.around = self._neighbours(name)
+            track.missed += 1
+            if track.age < GHOST_FRAMES and track.missed > COASTING_FRAMES:
+                del self._tracks[name]
+        for name, point in found.items():
+            old = self._tracks.get(name)
+            if old is None:
+                self._tracks[name] = _Track(point, np.zeros(3))
+                continue
+            if old.missed < COASTING_FRAMES:
+                old.velocity = (point - old.position) / (old.missed + 1)
+            else:
+                old.velocity = np.zeros(3)
+            old.position, old.missed, old.age = point, 0, old.age + 1
+
+    def _neighbours(self, name: str) -> dict[str, Float[Array, " 3"]]:
+        """Return where the nearest points are now, by name."""
+        own = self._tracks[name].position
+        others = [
+            (float(np.linalg.norm(track.position - own)), other)
+            for other, track in self._tracks.items()
+            if other != name and not track.missed
+        ]
+        nearest = [other for _, other in sorted(others)[:N_NEIGHBOURS]]
+        return {other: self._tracks[other].position for other in nearest}
+
+    def _new_name(self, used: Mapping[str, object]) -> str:
+        """Return a name that is free; "" if there are too many."""
+        for number in range(1, MAX_POINTS + 1):
+            name = f"P{number}"
+            if name not in self._tracks and name not in used:
+                return name
+        return ""
+
+
+def _match(
+    points: Float[Array, "point 3"], places: Mapping[str, Float[Array, " 3"]]
+) -> dict[str, Float[Array, " 3"]]:
+    """Return points by the names of the places that they are assigned to."""
+    from scipy.optimize import linear_sum_assignment  # slow to import
+
+    if not places or not len(points):
+        return {}
+    names, expected = [*places], np.array([*places.values()])
+    apart = np.linalg.norm(points[:, None] - expected, axis=-1)
+    # Beyond the gate all are equally far: they must not draw others along.
+    rows, columns = linear_sum_assignment(np.minimum(apart, GATE_M))
+    return {
+        names[column]: points[row]
+        for row, column in zip(rows.tolist(), columns.tolist(), strict=True)
+        if apart[row, column] < GATE_M
+    }

@@ -1,0 +1,1 @@
+"""Poses of the skeletons of a stream, frame by frame."""

@@ -1,0 +1,1 @@
+"""Journals of a stream, and when they are written."""

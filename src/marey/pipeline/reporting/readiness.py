@@ -1,0 +1,129 @@
+"""What still needs to move: how far each joint is determined, and what would help."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.anatomy import names as vrm
+from marey.anatomy.joint_names import joint_name_and_exercise
+from marey.anatomy.whole_person import observed_part
+from marey.calibration.findings import MAX_JOINT_SD_M
+from marey.skeleton import Skeleton
+
+JointState = Literal["unknown", "hinge seen", "ready"]
+
+NEXT_OUTWARD = dict(pairwise(vrm.ARM[1:])) | dict(pairwise(vrm.LEG[:3]))
+"""The next part outward along a person's limbs."""
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class JointReadiness:
+    """How far a joint is determined."""
+
+    joint: str
+    """Name of the joint in the skeleton; that of the missing part if it is not there
+    yet."""
+
+    state: JointState
+    """"unknown"; "hinge seen": its centre is known but for its place along one axis;
+    "ready": its centre is known, to `MAX_JOINT_SD_M` along every axis."""
+
+    fraction: float
+    """Share of the information that it needs, 0 to 1."""
+
+    advice: str
+    """What to do, in plain words; "" if nothing."""
+
+
+def assess_joints(skeleton: Skeleton) -> tuple[JointReadiness, ...]:
+    r"""Return how far each moving joint of a skeleton is determined.
+
+    The standard deviations :math:`\sigma_k` of a centre along the three axes of its
+    covariance are compared with :math:`s`, `MAX_JOINT_SD_M`, beyond which calibration
+    reports a joint: soft tissue keeps those of people from getting much smaller. The
+    centre of a hinge is arbitrary along its axis. Parts of a person whose joint never
+    moved are not in the skeleton; they are named by anatomy. Joints on bones that
+    nothing observes have no covariance and are left out.
+
+    .. math:: f = \frac{1}{3} \sum_k \min(1, s^2 / \sigma_k^2)
+
+    Args:
+        skeleton: With the covariance of its offsets.
+    """
+    observed = observed_part(skeleton)
+    has_parent = skeleton.observed[skeleton.parent]  # the root's is not looked at
+    there = {n for n, known in zip(skeleton.names, has_parent, strict=True) if known}
+    return (
+        *(joint for joint in _joints_there(observed) if joint.joint in there),
+        *_joints_missing(observed),
+    )
+
+
+def _joints_there(skeleton: Skeleton) -> Iterator[JointReadiness]:
+    for joint, kind in enumerate(skeleton.kind):
+        if kind in ("root", "fixed"):
+            continue
+        sd = _center_sds(skeleton.covariance[joint])
+        if kind == "hinge":
+            sd[-1] = np.inf
+        known = np.minimum(1.0, (MAX_JOINT_SD_M / np.maximum(sd, 1e-12)) ** 2)
+        n_known = int((known >= 1.0).sum())
+        state: JointState = ("unknown", "unknown", "hinge seen", "ready")[n_known]
+        name, parent = skeleton.names[joint], skeleton.names[skeleton.parent[joint]]
+        advice = _advice(name, parent, state)
+        yield JointReadiness(name, state, float(known.mean()), advice)
+
+
+def _center_sds(covariance: Float[Array, "3 3"]) -> Float[Array, " 3"]:
+    """Return the standard deviations of a centre, ascending; infinite if not known."""
+    if not np.isfinite(covariance).all():
+        return np.full(3, np.inf)
+    return np.asarray(np.sqrt(np.maximum(np.linalg.eigvalsh(covariance), 0.0)))
+
+
+def _advice(name: str, parent: str, state: JointState) -> str:
+    if state == "ready":
+        return ""
+    known = joint_name_and_exercise(parent, name)
+    if known is None:
+        if state == "unknown":
+            return f"move {name} against {parent}"
+        return f"turn {name} about another axis, if it can"
+    if state == "unknown":
+        return f"{known[0]}: {known[1]}"
+    return f"{known[0]}: turn the {_everyday(name)} about itself too"
+
+
+def _everyday(name: str) -> str:
+    """Return the name of a person's part in words: "left lower arm"."""
+    bare = vrm.without_subject(name)
+    part = vrm.without_side(bare)
+    words = "".join(f" {c.lower()}" if c.isupper() else c for c in part)
+    return f"{vrm.side_of(bare).lower()}{words}".strip()
+
+
+def _joints_missing(skeleton: Skeleton) -> Iterator[JointReadiness]:
+    leaves = set(range(skeleton.n_joints)) - set(skeleton.parent[~skeleton.is_end])
+    for joint in sorted(leaves - set(np.flatnonzero(skeleton.is_end).tolist())):
+        missing = missing_part(skeleton.names[joint])
+        if missing is not None:
+            part, name, exercise = missing
+            yield JointReadiness(part, "unknown", 0.0, f"{name}: {exercise}")
+
+
+def missing_part(last: str) -> tuple[str, str, str] | None:
+    """Return the next part of a limb that ends early, its joint and an exercise.
+
+    Args:
+        last: Name of the last part of a limb; None if a limb may end there.
+    """
+    bare = vrm.without_subject(last)
+    part = vrm.side_of(bare) + NEXT_OUTWARD.get(vrm.without_side(bare), "")
+    joint = joint_name_and_exercise(bare, part)
+    return None if joint is None else (part, *joint)

@@ -1,0 +1,100 @@
+"""Names of points without labels: laws of prediction and assignment."""
+
+import numpy as np
+import posed
+import pytest
+
+import marey
+from marey.live import Frame, LivePose, SubjectPose
+from marey.live.labelling import COASTING_FRAMES, PointLabeller
+
+
+@pytest.fixture(scope="module")
+def walk():
+    return posed.record(motion="walk", seconds=2.0, rate=100.0, noise=2e-4)
+
+
+def bare(number, points, labels=()):
+    names = (*labels, *(f"unlabelled{i}" for i in range(len(points) - len(labels))))
+    return Frame(number=number, points=points, labels=names)
+
+
+def name_of(frame, point):
+    """The name that a point got."""
+    apart = np.linalg.norm(frame.points - point, axis=-1)
+    return frame.labels[int(np.nanargmin(apart))]
+
+
+def test_labelled_frames_are_not_touched(walk):
+    take = walk[1]
+    frame = Frame(number=0, points=take.points[0], labels=take.full_labels)
+    assert PointLabeller().label(frame) is frame
+
+
+def test_points_keep_their_names_whatever_their_order(walk, rng):
+    points = walk[1].points
+    labeller = PointLabeller()
+    names = []
+    for i, some in enumerate(points):
+        frame = labeller.label(bare(i, rng.permutation(some)))
+        names.append([name_of(frame, point) for point in some])
+    assert len(set(names[0])) == len(points[0])
+    assert all(row == names[0] for row in names)
+
+
+def test_a_marker_that_returns_has_its_name_again(walk, rng):
+    """It is expected where its neighbours have carried it, however long it was gone."""
+    points = walk[1].points.copy()
+    labeller = PointLabeller()
+    hidden = 3
+    for i, some in enumerate(points):
+        gone = 30 <= i < 30 + 4 * COASTING_FRAMES
+        seen = np.delete(some, hidden, axis=0) if gone else some
+        frame = labeller.label(bare(i, rng.permutation(seen)))
+        if i == 29:
+            name = name_of(frame, some[hidden])
+        if gone:
+            row = frame.labels.index(name)
+            assert np.isnan(frame.points[row]).all()
+    assert name_of(frame, points[-1][hidden]) == name
+
+
+def test_ghosts_take_no_name_for_long(walk, rng):
+    points = walk[1].points
+    labeller = PointLabeller()
+    for i, some in enumerate(points):
+        ghost = some.mean(axis=0) + np.array([3.0 + i % 7, 0.0, 0.0])
+        with_ghost = np.vstack([some, ghost]) if i % 3 == 0 else some
+        frame = labeller.label(bare(i, rng.permutation(with_ghost)))
+    assert len(frame.labels) <= len(points[0]) + 8
+    assert len({name_of(frame, point) for point in points[-1]}) == len(points[0])
+
+
+def test_a_tracked_skeleton_names_its_lost_markers(walk):
+    """Markers that the sender lost come as bare points: the skeleton knows them."""
+    skeleton, take = walk
+    labeller = PointLabeller()
+    T = take.truth.motion.T_world_joint()
+    lost = [2, 17, 40]
+    for i in range(5):
+        kept = np.delete(np.arange(len(take.labels)), lost)
+        points = np.vstack([take.points[i, kept], take.points[i, lost]])
+        names = tuple(take.full_labels[k] for k in kept)
+        frame = labeller.label(bare(i, points, names))
+        pose = SubjectPose("a", skeleton, T[i], len(kept))
+        labeller.expect(LivePose(frame, (pose,)))
+    for k in lost:
+        row = frame.labels.index(take.full_labels[k])
+        np.testing.assert_allclose(frame.points[row], take.points[4, k])
+
+
+def test_a_raw_cloud_is_learnt_from(tmp_path):
+    take = posed.record(motion="walk", seconds=2.0, rate=60.0, noise=5e-4)[1]
+    path = tmp_path / "cloud.npz"
+    marey.write(marey.Take(rate=60.0, points=take.points, labels=take.labels), path)
+    with marey.stream(f"file:{path}?unlabelled=1") as poses:
+        for pose in poses:
+            assert not any(
+                label.startswith("unlabelled") for label in pose.frame.labels
+            )
+    assert len(poses.skeletons[0].marker_labels) >= 0.9 * len(take.labels)

@@ -1,0 +1,235 @@
+"""Learning from a stream: frames that are kept, skeletons, take-overs, and advice."""
+
+from dataclasses import replace
+
+import numpy as np
+import posed
+import pytest
+
+import marey
+from marey.anatomy.whole_person import observed_part
+from marey.live import Frame, SubjectPose
+from marey.live.learning import FrameReservoir
+from marey.live.learning.estimate import (
+    MISSED_M,
+    estimate_skeletons_of_stream,
+    hidden_marker_errors,
+)
+from marey.live.learning.reservoir import BLOCK_FRAMES, MAX_BLOCKS
+from marey.live.learning.take_over import Fade
+from marey.live.posing.performers import Performers
+from marey.pipeline.reporting.readiness import assess_joints
+
+
+@pytest.fixture(scope="module")
+def walk():
+    """A walk, and its true skeleton with markers."""
+    return posed.record(motion="walk", seconds=2.0, rate=60.0, noise=5e-4)
+
+
+def frames_of(take):
+    return [
+        Frame(number=i, points=points, labels=take.full_labels, arrival=0.0)
+        for i, points in enumerate(take.points)
+    ]
+
+
+def filled(frames):
+    reservoir = FrameReservoir()
+    for frame in frames:
+        reservoir.add(frame)
+    return reservoir
+
+
+# --- frames that are kept -------------------------------------------------------------
+
+
+def test_a_short_stream_is_kept_whole(walk):
+    take = walk[1]
+    kept = filled(frames_of(take)).take(take.rate)
+    np.testing.assert_array_equal(kept.points, take.points)
+    assert kept.full_labels == take.full_labels
+
+
+def test_memory_is_bounded_and_different_poses_stay(rng):
+    """A long rest is forgotten; a short motion in the middle of it is not."""
+    rest = rng.normal(size=(8, 3))
+    length = (MAX_BLOCKS + 40) * BLOCK_FRAMES
+    moving = range(length // 2, length // 2 + BLOCK_FRAMES)
+    reservoir = FrameReservoir()
+    sizes = []
+    for i in range(length):
+        points = rest + 1e-4 * rng.normal(size=(8, 3))
+        if i in moving:
+            points[:4] += 0.3 * np.sin(i)
+        frame = Frame(number=i, points=points, labels=tuple("abcdefgh"))
+        reservoir.add(frame)
+        sizes.append(reservoir.n_frames)
+    assert max(sizes) <= (MAX_BLOCKS + 1) * BLOCK_FRAMES
+    points = reservoir.take(100.0).points
+    assert (np.abs(points[:, 0] - rest[0]).max(axis=1) > 0.2).sum() > BLOCK_FRAMES / 4
+
+
+def test_lost_frames_and_restarts_leave_unseen_frames():
+    points = np.ones((2, 3))
+    numbers = [10, 11, 14, 15, 3, 4]
+    reservoir = filled(
+        Frame(number=n, points=points * n, labels=("a", "b")) for n in numbers
+    )
+    seen = reservoir.take(20.0).seen[:, 0]
+    expected = [1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0, 1, 1]
+    np.testing.assert_array_equal(seen, np.array(expected, dtype=bool))
+
+
+def test_markers_that_come_later_get_columns():
+    reservoir = filled(
+        [
+            Frame(number=0, points=np.zeros((1, 3)), labels=("a",)),
+            Frame(number=1, points=np.ones((2, 3)), labels=("JOE:b", "a")),
+        ]
+    )
+    take = reservoir.take(100.0)
+    assert take.full_labels == ("a", "JOE:b")
+    np.testing.assert_array_equal(take.points[:, 0, 0], [0.0, 1.0])
+    np.testing.assert_array_equal(take.points[:, 1, 0], [np.nan, 1.0])
+
+
+# --- skeletons ------------------------------------------------------------------------
+
+
+def test_a_learnt_skeleton_is_that_of_a_solve(walk):
+    take = walk[1]
+    kept = filled(frames_of(take)).take(take.rate)
+    learnt = estimate_skeletons_of_stream(kept, None)
+    plain = marey.Take(rate=take.rate, points=take.points, labels=take.full_labels)
+    solved = observed_part(marey.solve(plain).skeleton)
+    assert learnt.skeletons[0].names == solved.names
+    np.testing.assert_allclose(
+        learnt.skeletons[0].lengths, solved.lengths, rtol=0.0, atol=1e-9
+    )
+    assert learnt.better
+
+
+def test_hidden_markers_distinguish_a_wrong_skeleton(walk):
+    skeleton, take = walk
+    take = take.cut(0, 40)
+    right = hidden_marker_errors([skeleton], take)
+    assert np.nanmax(right) < 0.01
+    offset = skeleton.offset.copy()
+    offset[skeleton.index("LeftLowerLeg")] *= 0.8
+    wrong = hidden_marker_errors([replace(skeleton, offset=offset)], take)
+    assert np.nanmean(wrong) > 2.0 * np.nanmean(right)
+    few = replace(
+        skeleton,
+        marker_labels=skeleton.marker_labels[:30],
+        marker_joint=skeleton.marker_joint[:30],
+        marker_offset=skeleton.marker_offset[:30],
+    )
+    assert (hidden_marker_errors([few], take)[30:] == MISSED_M).all()
+
+
+def test_a_stream_that_knows_nobody_learns_and_equals_the_solve(tmp_path):
+    """The law of a whole stream: at its end the skeleton is that of its recording."""
+    take = posed.record(motion="walk", seconds=3.0, rate=60.0, noise=5e-4)[1]
+    path = tmp_path / "walk.npz"
+    marey.write(
+        marey.Take(rate=take.rate, points=take.points, labels=take.labels), path
+    )
+    with marey.stream(path) as poses:
+        for pose in poses:
+            assert len(pose.subjects) == len(poses.skeletons)
+        learnt = poses.learnt
+    assert learnt is not None
+    assert learnt.n_frames == take.n_frames
+    solved = observed_part(marey.solve(path).skeleton)
+    np.testing.assert_allclose(poses.skeletons[0].lengths, solved.lengths, atol=1e-9)
+
+
+def test_a_take_over_begins_where_the_old_skeleton_was_and_ends_at_the_new(walk):
+    skeleton = walk[0]
+    T = skeleton.rest()
+    lengths = np.linspace(0.9, 1.1, skeleton.n_joints)[:, None]
+    other = replace(skeleton, offset=skeleton.offset * lengths)
+    old = SubjectPose("a", skeleton, T, 1)
+    new = SubjectPose("a", other, other.rest(), 1)
+    fade = Fade([old], new, frames=10.0)
+    shown = [fade.update(new) for _ in range(11)]
+    carried = np.isin(np.arange(skeleton.n_joints), skeleton.marker_joint)
+    np.testing.assert_allclose(shown[0][carried], T[carried], atol=1e-9)
+    np.testing.assert_allclose(shown[-1], other.rest(), atol=1e-9)
+    steps = np.linalg.norm(np.diff([s[:, :3, 3] for s in shown], axis=0), axis=-1)
+    whole = np.linalg.norm((other.rest() - T)[:, :3, 3], axis=-1)
+    assert (steps.max(axis=0)[carried] <= 0.2 * whole[carried] + 1e-9).all()
+    assert fade.has_ended
+
+
+def test_no_joint_jumps_at_a_take_over_in_mid_stream(walk):
+    """Joints go on as before, though the bones of the new skeleton are 3 % longer."""
+    skeleton, take = walk
+    frames = frames_of(take)
+    performers = Performers([skeleton], virtual=False, options={})
+    performers.prepare(take.rate)
+    longer = replace(skeleton, offset=1.03 * skeleton.offset)
+    places = []
+    for i, frame in enumerate(frames):
+        if i == 60:
+            performers.take_over(["a"], [longer], frames[i - 16 : i], take.rate)
+        places.append(performers.update(frame).T_world_joint[:, :3, 3])
+    change = np.linalg.norm(np.diff(places, n=2, axis=0), axis=-1).max(axis=1)
+    assert change[58] < 2.0 * np.median(change)
+    shown = places[-1] - places[-1][0]
+    lengths = np.linalg.norm((shown[1:] - shown[skeleton.parent[1:]]), axis=-1)
+    np.testing.assert_allclose(lengths, longer.lengths[1:], atol=1e-6)
+
+
+# --- what still needs to move ---------------------------------------------------------
+
+
+def skeleton_with(variances, kind="ball"):
+    covariance = np.full((2, 3, 3), np.nan)
+    covariance[1] = np.diag(variances)
+    return marey.Skeleton(
+        names=("LeftUpperArm", "LeftLowerArm"),
+        parent=np.array([-1, 0]),
+        offset=np.array([[0.0, 0.0, 1.0], [0.3, 0.0, 0.0]]),
+        kind=("root", kind),
+        covariance=covariance,
+    )
+
+
+@pytest.mark.parametrize(
+    ("sd", "kind", "state", "fraction"),
+    [
+        ((0.001, 0.001, 0.001), "ball", "ready", 1.0),
+        ((0.001, 0.001, 0.06), "ball", "hinge seen", 0.75),
+        ((0.001, 0.06, 0.06), "ball", "unknown", 0.5),
+        ((np.nan, np.nan, np.nan), "ball", "unknown", 0.0),
+        ((0.001, 0.001, 0.001), "hinge", "hinge seen", 2.0 / 3.0),
+    ],
+)
+def test_the_state_of_a_joint_follows_from_its_covariance(sd, kind, state, fraction):
+    elbow, wrist = assess_joints(skeleton_with(np.square(sd), kind))
+    assert (elbow.joint, elbow.state) == ("LeftLowerArm", state)
+    assert elbow.fraction == pytest.approx(fraction)
+    assert (elbow.advice == "") == (state == "ready")
+    if state == "hinge seen":
+        assert elbow.advice == "left elbow: turn the left lower arm about itself too"
+    assert (wrist.joint, wrist.state) == ("LeftHand", "unknown")
+    assert "wave" in wrist.advice
+
+
+def test_the_fraction_grows_as_variances_fall():
+    fractions = [
+        assess_joints(skeleton_with([v, 2 * v, 3 * v]))[0].fraction
+        for v in np.geomspace(1.0, 1e-8, 20)
+    ]
+    assert (np.diff(fractions) >= 0.0).all()
+    assert fractions[-1] == 1.0
+
+
+def test_a_report_has_the_same_verdict(walk):
+    solution = marey.solve(walk[1])
+    table = solution.report.tables.get("to move")
+    rows = table.rows if table else ()
+    needed = [j for j in assess_joints(solution.skeleton) if j.state != "ready"]
+    assert [row[0] for row in rows] == [joint.joint for joint in needed]

@@ -1,0 +1,235 @@
+"""A session: triggers, recordings on demand, two subjects, virtual skeletons, QTM."""
+
+import socket
+import struct
+import threading
+import time
+from contextlib import closing, suppress
+from dataclasses import replace
+
+import numpy as np
+import posed
+import pytest
+from pythonosc.udp_client import SimpleUDPClient
+
+import marey
+from marey.live import open_source
+from marey.virtual import calibrate_sensors
+
+
+@pytest.fixture(scope="module")
+def performer():
+    return posed.record(motion="walk", seconds=2.0, rate=60.0, noise=5e-4)
+
+
+@pytest.fixture
+def walk(performer, tmp_path):
+    path = tmp_path / "walk.npz"
+    marey.write(performer[1], path)
+    return path
+
+
+def free_port(kind=socket.SOCK_DGRAM):
+    with closing(socket.socket(socket.AF_INET, kind)) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def until(condition, seconds=10.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+# --- triggers -------------------------------------------------------------------------
+
+
+def test_recordings_begin_and_end_on_demand(walk, tmp_path):
+    first = tmp_path / "take.marey-live"
+    address = f"record:{first}?wait=1"
+    with marey.stream(f"file:{walk}?loop=1", to=address, learn=False) as poses:
+        next(poses)
+        assert not poses.is_recording
+        for _ in range(2):
+            poses.start_recording()
+            for _ in range(10):
+                next(poses)
+            poses.mark("jump")
+            poses.stop_recording()
+            assert not poses.is_recording
+    for path in (first, tmp_path / "take-2.marey-live"):
+        take = marey.read(path)
+        assert take.n_frames >= 10
+        assert [event.label for event in take.events] == ["jump"]
+
+
+def test_osc_messages_of_an_independent_client_trigger(walk, tmp_path):
+    port, path = free_port(), tmp_path / "take.c3d"
+    client = SimpleUDPClient("127.0.0.1", port)
+    with (
+        closing(client._sock),
+        marey.stream(
+            f"file:{walk}?loop=1",
+            to=f"record:{path}?wait=1",
+            triggers=f"osc://127.0.0.1:{port}",
+            learn=False,
+        ) as poses,
+    ):
+        next(poses)
+        client._sock.sendto(b"garbage", ("127.0.0.1", port))
+        client.send_message("/marey/zero", [])  # not virtual: refused, not fatal
+        client.send_message("/marey/start", [])
+        until(lambda: poses.is_recording)
+        next(poses)
+        time.sleep(0.2)
+        client.send_message("/marey/mark", "kick")
+        client.send_message("/marey/stop", [])
+        until(lambda: not poses.is_recording)
+        assert poses._triggers.n_refused == 2
+    assert [event.label for event in marey.read(path).events] == ["kick"]
+
+
+def test_a_recording_needs_a_path(walk):
+    with (
+        marey.stream(walk, learn=False) as poses,
+        pytest.raises(marey.OptionError, match="path"),
+    ):
+        poses.start_recording()
+    with pytest.raises(marey.OptionError, match="triggers"):
+        marey.stream(walk, triggers="vmc://127.0.0.1:1")
+
+
+# --- two subjects ---------------------------------------------------------------------
+
+
+def test_two_skeletons_in_one_stream_are_those_of_two_streams(performer, tmp_path):
+    skeleton, take = performer
+    points = [take.points, take.points + np.array([0.0, 2.0, 0.0])]
+    owners = ("ANN", "BOB")
+    skeletons = [
+        replace(
+            skeleton,
+            marker_labels=tuple(f"{owner}:{x}" for x in skeleton.marker_labels),
+        )
+        for owner in owners
+    ]
+    both = marey.Take(
+        rate=take.rate,
+        points=np.concatenate(points, axis=1),
+        labels=2 * take.labels,
+        subjects=tuple(owner for owner in owners for _ in take.labels),
+    )
+    path = tmp_path / "both.npz"
+    marey.write(both, path)
+    with marey.stream(f"file:{path}?speed=0.5", skeletons) as poses:
+        for _ in range(10):
+            pose = next(poses)
+    a, b = (subject.T_world_joint for subject in pose.subjects)
+    np.testing.assert_allclose(
+        b[:, :3, 3] - a[:, :3, 3], [[0.0, 2.0, 0.0]] * len(a), atol=1e-6
+    )
+    names = pose.as_frame().sensor_names
+    assert len(set(names)) == len(names)
+    assert pose.n_seen == 2 * len(take.labels)
+
+
+# --- virtual skeletons ----------------------------------------------------------------
+
+
+def test_a_virtual_skeleton_follows_sensors_and_is_set_to_zero(tmp_path):
+    skeleton, take = posed.record(
+        motion="walk", markers=None, sensors="all", seconds=1.0, rate=60.0
+    )
+    path = tmp_path / "sensors.npz"
+    marey.write(take, path)
+    truth = take.truth.motion.T_world_joint()
+    with marey.stream(f"file:{path}?speed=0.5", skeleton, virtual=True) as poses:
+        pose = next(poses)
+        true = truth[pose.frame.number]
+        carried = np.unique(skeleton.sensor_joint)
+        found = pose.subjects[0]
+        apart = np.linalg.norm((found.T_world_joint - true)[carried, :3, 3], axis=-1)
+        assert apart.max() < 1e-3
+        assert np.nanmax(found.separation) < 1e-3
+        poses.set_zero_pose()
+        zero = calibrate_sensors(skeleton, pose.frame.T_world_sensor[None])
+        (now,) = poses.skeletons
+    np.testing.assert_allclose(now.T_joint_sensor, zero.T_joint_sensor, atol=1e-9)
+
+
+# --- QTM ------------------------------------------------------------------------------
+
+PARAMETERS = (
+    b"<QTM_Parameters_Ver_1.24><The_3D><Label><Name>a</Name></Label>"
+    b"<Label><Name>b</Name></Label></The_3D><The_6D/></QTM_Parameters_Ver_1.24>\0"
+)
+
+
+def qtm_message(kind, content):
+    return struct.pack("<II", 8 + len(content), kind) + content
+
+
+class QtmServer:
+    """A real-time server of QTM for one client: versions, parameters and frames."""
+
+    def __init__(self):
+        self._listener = socket.socket()
+        self._listener.bind(("127.0.0.1", 0))
+        self._listener.listen()
+        self.port = self._listener.getsockname()[1]
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self):
+        client, _ = self._listener.accept()
+        with client:
+            client.settimeout(0.01)
+            client.sendall(qtm_message(1, b"QTM RT Interface connected\0"))
+            streaming, number = False, 0
+            while not self._stop.is_set():
+                try:
+                    data = client.recv(4096)
+                    if not data:
+                        return
+                    streaming |= b"streamframes" in data.lower()
+                    self._answer(client, data.lower())
+                except TimeoutError:
+                    pass
+                except ConnectionError:  # the client is gone
+                    return
+                if streaming:
+                    number += 1
+                    with suppress(ConnectionError):
+                        client.sendall(self._frame(number))
+
+    def _answer(self, client, data):
+        if b"version" in data:
+            client.sendall(qtm_message(1, b"Version set to 1.24\0"))
+        elif b"getparameters" in data:
+            client.sendall(qtm_message(2, PARAMETERS))
+
+    def _frame(self, number):
+        markers = struct.pack("<Ihh6f", 2, 0, 0, 1000.0 * number, 0, 0, 1, 2, 3)
+        part = struct.pack("<II", 8 + len(markers), 1) + markers
+        head = struct.pack("<qII", 10_000 * number, number, 1)
+        return qtm_message(3, head + part)
+
+    def close(self):
+        self._stop.set()
+        self._thread.join()
+        self._listener.close()
+
+
+def test_the_official_qtm_client_reads_our_server_through_our_source():
+    with closing(QtmServer()) as server:
+        source = open_source(f"qtm://127.0.0.1:{server.port}", timeout=5.0)
+        with closing(source):
+            received = [source.receive(0.5) for _ in range(20)]
+    frames = [frame for frame in received if frame is not None]
+    assert len(frames) >= 10
+    last = frames[-1]
+    assert last.labels == ("a", "b")
+    assert last.points[0, 0] == pytest.approx(last.number)
+    assert np.diff([frame.number for frame in frames]).min() == 1
