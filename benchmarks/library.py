@@ -42,18 +42,29 @@ MIB = 2**20
 Command = list[str]
 
 
-def make_library(root: Path, takes: int, people: int) -> Path:
-    """Return a folder of takes of several people; those that are there are kept."""
+def make_library(
+    root: Path, takes: int, people: int, *, linkages: bool = False
+) -> Path:
+    """Return a folder of takes of several people; those that are there are kept.
+
+    Args:
+        root: The folder.
+        takes: Number of takes.
+        people: Number of subjects.
+        linkages: Whether subjects are chains of rods, which are solved sooner.
+    """
     for number in range(takes):
         who, which = number % people, number // people
         path = root / f"P{who:03d}" / f"take_{which:03d}.c3d"
         if path.exists():
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
-        motion = MOTIONS[which % len(MOTIONS)]
-        person = synth.human(seed=who)
-        options = {"seconds": SECONDS, "rate": RATE, "markers": MARKERS}
-        take = person.record(motion, seed=number, noise=0.0005, **options)
+        options = {"seconds": SECONDS, "rate": RATE, "seed": number, "noise": 0.0005}
+        if linkages:
+            take = synth.linkage().record(markers=4, **options)
+        else:
+            motion = MOTIONS[which % len(MOTIONS)]
+            take = synth.human(seed=who).record(motion, markers=MARKERS, **options)
         marey.write(take, path)
     return root
 
@@ -158,7 +169,7 @@ def children_of(pid: int) -> list[int]:
 
 
 def test_faults(folder: Path, takes: int, people: int, kills: int) -> None:
-    library = make_library(folder / "library", takes, people)
+    library = make_library(folder / "library", takes, people, linkages=True)
     expected = folder / "expected"
     if not (expected / "index.html").exists():
         subprocess.run(batch_command(library, expected, "--workers", "2"), check=True)

@@ -338,12 +338,11 @@ def test_each_of_several_figures_has_one_skeleton_in_all_takes(tmp_path):
         shift = np.array([[[0.0, 0.0, 0.0]], [[3.0, 0.0, 0.0]]])
         points = [f.points + s for f, s in zip(figures, shift, strict=True)]
         names = [n for n, f in zip("PQ", figures, strict=True) for _ in f.labels]
-        both = replace(
-            figures[0],
+        both = marey.Take(
+            rate=50.0,
             points=np.concatenate(points, axis=1),
             labels=(*figures[0].labels, *figures[1].labels),
             subjects=tuple(names),
-            truth=None,
         )
         marey.write(both, root / f"duo_{number}.c3d")
     again(root, tmp_path / "out", formats=("bvh",))

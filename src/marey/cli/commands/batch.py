@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -250,17 +249,16 @@ def _bar() -> "Iterator[Callable[[BatchProgress], None]]":
         TimeRemainingColumn(),
         TextColumn("{task.description}"),
     )
-    counts, codes = Counter[str](), Counter[str]()
+    failed, erroneous, findings = 0, 0, 0
     with Progress(*columns, console=err) as progress:
         task = progress.add_task("reading", total=None, rate="")
 
         def move(now: "BatchProgress") -> None:
-            record = now.record
-            counts.update(
-                failed=record.state != "done",
-                **{"errors" if "error" in _severities(record) else "fine": 1},
-            )
-            codes.update(record.facts.get("codes", {}))
+            nonlocal failed, erroneous, findings
+            record, severities = now.record, _severities(now.record)
+            failed += record.state != "done"
+            erroneous += "error" in severities
+            findings += len(severities)
             speed = progress.tasks[task].speed
             progress.update(
                 task,
@@ -268,15 +266,14 @@ def _bar() -> "Iterator[Callable[[BatchProgress], None]]":
                 completed=now.done,
                 rate=f"{60.0 * speed:.0f} takes/min" if speed else "",
                 description=f"{escape(printable(record.name, limit=40))}  "
-                f"{counts['failed']} failed, {counts['errors']} with errors, "
-                f"{codes.total()} findings",
+                f"{failed} failed, {erroneous} with errors, {findings} findings",
             )
 
         yield move
 
 
-def _severities(record: "Record") -> set[str]:
-    return {severity for severity, *_ in record.facts.get("findings", [])}
+def _severities(record: "Record") -> list[str]:
+    return [severity for severity, *_ in record.facts.get("findings", [])]
 
 
 def verify(folder: Path, /, *, json_: bool = False) -> int:

@@ -66,20 +66,19 @@ def solve_common(
 
     Where a take names several people, and the subject is none of them, all are solved.
     """
-    named = [{name for name in take.subjects if name} for take in takes]
-    if all(len(names) < 2 or subject in names for names in named):
-        united = [_named(take, subject) for take in takes]
-        return solve(united, subject=subject, **fields, **given)
-    return solve(takes, **fields, **given)
+    united = [name_subject(take, subject) for take in takes]
+    named = [{name for name in take.subjects if name} for take in united]
+    if all(not names or subject in names for names in named):
+        given["subject"] = subject
+    return solve(united, **fields, **given)
 
 
-def _named(take: Take, subject: str) -> Take:
-    """Return a take whose labels name one other subject as that of this subject.
+def name_subject(take: Take, subject: str) -> Take:
+    """Return a take whose labels name one subject as a take of this subject.
 
     Files of one person may name it in several ways ("Joe", "Joe2").
     """
-    names = {name for name in take.subjects if name}
-    if subject in names or not names:
+    if len({name for name in take.subjects if name}) != 1:
         return take
     return replace(take, subjects=tuple(name and subject for name in take.subjects))
 

@@ -14,7 +14,7 @@ from marey.io.atomic import temporary_path
 from marey.io.solution_files import write_solution
 from marey.library.jobs.describe import read_unchanged
 from marey.library.jobs.facts import facts_of, residual_mm
-from marey.library.jobs.fit import solve_common
+from marey.library.jobs.fit import name_subject, solve_common
 from marey.library.jobs.labels import label_take
 from marey.library.records import Record, finish_record
 from marey.numerics.thresholds import MARKER_NOISE_M
@@ -88,6 +88,7 @@ def solve_with_skeletons(
         fields: Options of `marey.solve`.
         skeletons: Skeletons of the subject, with markers or sensors.
     """
+    take = name_subject(take, subject)
     if not skeletons:
         return solve_common([take], subject, fields)
     kept = {name: value for name, value in fields.items() if name not in OF_THE_FIT}
