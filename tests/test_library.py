@@ -240,26 +240,18 @@ def test_verify_finds_broken_records_other_files_and_an_old_index(out):
     assert found.unrecorded == [*outputs, "takes/mine.bvh"]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no limit of file sizes")
-def test_a_full_disk_ends_a_run_that_can_go_on(library, solved, tmp_path):
-    out = tmp_path / "out"
-    command = [sys.executable, "-m", "marey", "batch", str(library), "-o", str(out)]
-    command += ["--formats", "bvh,amc", "--workers", "2"]
-    limited = f"ulimit -f 2; exec {shlex.join(command)}"
-    ended = subprocess.run(
-        ["sh", "-c", limited], check=False, capture_output=True, text=True, timeout=300
-    )
-    assert ended.returncode == 2
-    assert "not written" in ended.stderr
-    assert str(out) in ended.stderr
-    assert again(library, out).done == 6
-    assert content(out) == content(solved)
-
-
-def test_a_killed_run_is_resumed_to_the_same_bytes(library, solved, tmp_path, slow):
+def test_a_full_disk_and_kills_leave_what_a_later_run_completes(
+    library, solved, tmp_path, slow
+):
     out = tmp_path / "out"
     command = [sys.executable, "-m", "marey", "batch", str(library), "-o", str(out)]
     command += ["--formats", "bvh,amc", "--workers", "2", "--quiet"]
+    if os.name == "posix":
+        full = ["sh", "-c", f"ulimit -f 2; exec {shlex.join(command)}"]
+        ended = subprocess.run(full, check=False, capture_output=True, timeout=300)
+        assert ended.returncode == 2
+        assert f"{out}{os.sep}subjects" in ended.stderr.decode().replace("\n", "")
+        assert "not written" in ended.stderr.decode()
     for seconds in (1.0, 4.0, 8.0) if slow else (6.0,):
         process = subprocess.Popen(command, start_new_session=True)
         time.sleep(seconds)
@@ -356,15 +348,14 @@ def test_each_of_several_figures_has_one_skeleton_in_all_takes(tmp_path):
 
 
 def test_a_given_skeleton_keeps_its_bones(library, solved, tmp_path):
-    for name in "AB":
-        shutil.copy(solved / f"subjects/{name}.skel.json", tmp_path)
+    shutil.copy(solved / "subjects/B.skel.json", tmp_path)
     out = tmp_path / "out"
     given = str(tmp_path / "{subject}.skel.json")
-    assert again(library, out, formats=("bvh",), skeleton=given).done == 6
-    for name in "AB":
-        before = marey.read_skeleton(tmp_path / f"{name}.skel.json")
-        after = marey.read_skeleton(out / f"subjects/{name}.skel.json")
-        np.testing.assert_array_equal(after.lengths, before.lengths)
+    options = {"formats": ("bvh",), "patterns": ("B/*",)}
+    assert again(library, out, skeleton=given, **options).done == 3
+    before = marey.read_skeleton(tmp_path / "B.skel.json")
+    after = marey.read_skeleton(out / "subjects/B.skel.json")
+    np.testing.assert_array_equal(after.lengths, before.lengths)
 
 
 def test_any_name_makes_a_file_name():
