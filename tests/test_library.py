@@ -191,6 +191,17 @@ def test_a_cluster_gives_the_same_bytes(library, solved, tmp_path):
     assert content(tmp_path / "cluster") == content(solved)
 
 
+def test_a_part_without_subjects_changes_nothing(library, out):
+    before = content(out)
+    assert again(library, out, shard=(3, 3)).total == 0
+    assert content(out) == before
+
+
+def test_the_library_is_no_folder_of_results(library):
+    with pytest.raises(marey.OptionError, match="another folder"):
+        again(library, library)
+
+
 def test_a_scheduler_that_is_not_there_is_an_error(library, tmp_path, monkeypatch):
     monkeypatch.setattr("marey.library.clusters.CONNECT_S", 1.0)
     with pytest.raises(marey.OptionError, match="a running Dask scheduler"):

@@ -133,19 +133,21 @@ def batch(
         BatchOptions, {k: v for k, v in options.items() if k in names}
     )
     fields = {k: v for k, v in options.items() if k not in names}
-    given = fields.pop("skeleton", None)
-    is_pattern = isinstance(given, str | PathLike)
-    if given is not None and not is_pattern:
-        fields["skeleton"] = given
+    skeleton = ""
+    if isinstance(fields.get("skeleton"), str | PathLike):
+        skeleton = fspath(fields.pop("skeleton"))
     replace_options(SolveOptions(), fields)
     folder = Path(library).resolve()
+    if Path(out).resolve() == folder:
+        needed = "another folder than that of the recordings"
+        raise OptionError("out", found=str(out), needed=needed)
     takes = _group(folder, chosen, without=Path(out).resolve())
     plan = BatchPlan(
         library=folder,
         out=_make_out(Path(out)),
         formats=chosen.formats,
         fields={name: _absolute(name, value) for name, value in fields.items()},
-        skeleton=fspath(given) if is_pattern else "",
+        skeleton=skeleton,
         fit_takes=chosen.fit_takes,
         retry=chosen.retry,
     )
@@ -161,11 +163,10 @@ def batch(
 @contextmanager
 def _executor(options: BatchOptions, n_takes: int) -> "Iterator[Executor]":
     """Yield where jobs run, by the options."""
-    workers = min(options.workers or os.cpu_count() or 1, n_takes)
+    workers = max(1, min(options.workers or os.cpu_count() or 1, n_takes))
     memory = options.memory or machine_memory(workers)
     if options.dask or options.slurm:
-        cluster = cluster_executor(options, workers, memory)
-        with cluster as executor:
+        with cluster_executor(options, workers, memory) as executor:
             yield executor
     else:
         with WorkerPool(workers, memory, options.seconds) as pool:
