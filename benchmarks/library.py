@@ -2,13 +2,15 @@
 
     python benchmarks/library.py speed [--takes 2000] [--people 50]
     python benchmarks/library.py faults [--takes 200] [--people 5] [--kills 20]
+    python benchmarks/library.py poison
     python benchmarks/library.py fit [--people 4]
 
 `speed` solves the library with one and with two workers and in a bare loop, and states
 takes per second of wall clock and of CPU, the overhead, and the memory of the run and
 of its workers over time. `faults` disturbs a batch in every way that it must survive,
-and compares the outputs with those of an undisturbed one, byte by byte. `fit` compares
-skeletons fitted to six takes, chosen by what they show or by their size, and to all.
+and compares the outputs with those of an undisturbed one, byte by byte. `poison` adds a
+take that needs more memory or time than the limit. `fit` compares skeletons fitted to
+six takes, chosen by what they show or by their size, and to all.
 """
 
 import argparse
@@ -168,7 +170,7 @@ def children_of(pid: int) -> list[int]:
 # --- faults ---------------------------------------------------------------------------
 
 
-def test_faults(folder: Path, takes: int, people: int, kills: int) -> None:
+def try_faults(folder: Path, takes: int, people: int, kills: int, only: str) -> None:
     library = make_library(folder / "library", takes, people, linkages=True)
     expected = folder / "expected"
     if not (expected / "index.html").exists():
@@ -182,6 +184,8 @@ def test_faults(folder: Path, takes: int, people: int, kills: int) -> None:
         "full disk": fill_disk,
     }
     for name, disturb in faults.items():
+        if only and only not in name:
+            continue
         out = folder / "out"
         shutil.rmtree(out, ignore_errors=True)
         disturb(library, out)
@@ -197,6 +201,30 @@ def test_faults(folder: Path, takes: int, people: int, kills: int) -> None:
             f"{len(other)} of {len(truth)} files {[*lost, *more, *other][:3]}",
             flush=True,
         )
+
+
+def try_poison(folder: Path) -> None:
+    """Solve a library with a take of 300,000 frames under limits that it exceeds."""
+    library = make_library(folder / "poisoned", 8, 2, linkages=True)
+    path = library / "Z" / "poison.c3d"
+    path.parent.mkdir(exist_ok=True)
+    if not path.exists():
+        take = marey.read(library / "P000" / "take_000.c3d")
+        points = np.tile(take.points, (5000, 1, 1))
+        marey.write(marey.Take(rate=RATE, points=points, labels=take.labels), path)
+    for name, limit in {
+        "memory": ["--memory", "2500"],
+        "time": ["--seconds", "20"],
+    }.items():
+        out = folder / f"poison_{name}"
+        shutil.rmtree(out, ignore_errors=True)
+        command = batch_command(library, out, "--workers", "2", "--json", *limit)
+        ended = subprocess.run(command, check=False, capture_output=True, text=True)
+        lines = [json.loads(line) for line in ended.stdout.splitlines()]
+        bad = {
+            r["take"]: (r["state"], r["error"]) for r in lines if r["state"] != "done"
+        }
+        print(f"poison by {name}: exit {ended.returncode}, {len(lines)} takes, {bad}")
 
 
 def kill_workers(library: Path, out: Path, kills: int, chance: random.Random) -> None:
@@ -345,17 +373,22 @@ def bone_error_mm(skeleton: marey.Skeleton, truth: synth.Recording) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=("speed", "faults", "fit"))
+    parser.add_argument("what", choices=("speed", "faults", "poison", "fit"))
     parser.add_argument("--takes", type=int, default=0)
     parser.add_argument("--people", type=int, default=0)
     parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--only", default="", help="only faults with this word")
     parser.add_argument("--folder", type=Path)
     given = parser.parse_args()
     folder = given.folder or Path(tempfile.mkdtemp())
     if given.what == "speed":
         measure_speed(folder, given.takes or 2000, given.people or 50)
     elif given.what == "faults":
-        test_faults(folder, given.takes or 200, given.people or 5, given.kills)
+        try_faults(
+            folder, given.takes or 200, given.people or 5, given.kills, given.only
+        )
+    elif given.what == "poison":
+        try_poison(folder)
     else:
         compare_fits(given.people or 4)
 
