@@ -21,6 +21,7 @@ from marey.library.index import write_index
 from marey.library.jobs.describe import is_labelled, measure_spread
 from marey.library.jobs.labels import label_take
 from marey.library.jobs.take import solve_with_skeletons
+from marey.library.lock import SubjectLock
 from marey.library.recordings import find_recordings, group_by_subject
 from marey.library.records import file_name, short_path
 from marey.library.subject_work import choose_fit_takes
@@ -189,6 +190,15 @@ def test_the_number_of_workers_does_not_change_a_byte(library, solved, tmp_path)
 def test_a_cluster_gives_the_same_bytes(library, solved, tmp_path):
     again(library, tmp_path / "cluster", dask="local", workers=2)
     assert content(tmp_path / "cluster") == content(solved)
+
+
+def test_a_subject_is_worked_on_by_one_run_at_a_time(tmp_path):
+    first, second = (SubjectLock(tmp_path / "A.lock") for _ in range(2))
+    assert first.acquire()
+    assert not second.acquire()
+    first.release()
+    assert second.acquire()
+    second.release()
 
 
 def test_a_part_without_subjects_changes_nothing(library, out):
