@@ -18,7 +18,7 @@ MAX_ROUNDS = 10
 MAX_DISTANCE_M = 0.06
 """Farthest that a marker may be, in the median, from where the skeleton predicts its
 label, in metres. Higher labels more markers, and more of them wrong: neighbours on a
-limb are this far apart. Chosen on subjects of data, data2."""
+limb are this far apart. Chosen by hand."""
 
 LABEL_FRAMES = 100
 """Frames, evenly spaced, in which distances are measured. More take longer."""
