@@ -213,7 +213,7 @@ def try_poison(folder: Path) -> None:
         points = np.tile(take.points, (5000, 1, 1))
         marey.write(marey.Take(rate=RATE, points=points, labels=take.labels), path)
     for name, limit in {
-        "memory": ["--memory", "2500"],
+        "memory": ["--memory", "1200"],
         "time": ["--seconds", "20"],
     }.items():
         out = folder / f"poison_{name}"

@@ -115,8 +115,8 @@ def _gaps(seen: float | None) -> tuple[float, str]:
 def _finding_cell(record: Record) -> str:
     """Return the codes of findings; the messages of errors and warnings unfold."""
     grave = [
-        f"<li class={severity}>{html.escape(message)}</li>"
-        for severity, _, _, _, message in record.facts.get("findings", [])
+        f"<li class={severity}><b>{html.escape(about)}</b> {html.escape(message)}</li>"
+        for severity, _, _, about, message in record.facts.get("findings", [])
         if severity != "info"
     ]
     if not grave:
