@@ -299,9 +299,9 @@ def dask_cluster() -> "Iterator[tuple[str, subprocess.Popen[str]]]":
 
 
 def fill_disk(library: Path, out: Path) -> None:
-    """Run on a disk of 2 MiB (as root), and else with files of at most 4 kB."""
+    """Run on a disk of 256 kB (as root), and else with files of at most 4 kB."""
     out.mkdir(parents=True)
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(out)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(out)]
     command = batch_command(library, out, "--workers", "2")
     if subprocess.run(mount, check=False, stderr=subprocess.DEVNULL).returncode:
         limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))  # noqa: E731
@@ -317,7 +317,7 @@ def fill_disk(library: Path, out: Path) -> None:
         subprocess.run(["umount", str(out)], check=True)
         shutil.rmtree(out)
         saved.rename(out)
-        how = "a disk of 2 MiB"
+        how = "a disk of 256 kB"
     whole = marey.verify_batch(out) if any(out.rglob("*.record.json")) else None
     print(f"  {how}: exit {process.returncode}, {process.stderr.strip()[-160:]}")
     if whole is not None:
