@@ -2,12 +2,15 @@
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -15,7 +18,13 @@ import marey
 from marey import synth
 from marey.cli import main
 from marey.library.index import write_index
+from marey.library.jobs.describe import is_labelled, measure_spread
+from marey.library.jobs.labels import label_take
+from marey.library.jobs.take import solve_with_skeletons
+from marey.library.lock import SubjectLock
 from marey.library.recordings import find_recordings, group_by_subject
+from marey.library.records import file_name, short_path
+from marey.library.subject_work import choose_fit_takes
 
 FORMATS = ("bvh", "amc")
 
@@ -87,6 +96,15 @@ def test_a_pattern_or_a_table_says_whose_a_take_is(tmp_path):
     assert by_pattern == dict(zip(names, ("anna", "ben"), strict=True))
     for table in ("who.csv", "who.toml"):
         assert subjects(names, table=tmp_path / table) == by_pattern
+
+
+def test_a_file_may_say_whose_it_is(library, tmp_path):
+    take = marey.read(library / "A" / "take1.c3d")
+    named = replace(take, subjects=("anna",) * len(take.labels))
+    marey.write(named, tmp_path / "x1.c3d")
+    marey.write(take, tmp_path / "x2.c3d")
+    found = subjects(["x1.c3d", "x2.c3d"], pattern="file", library=tmp_path)
+    assert found == {"x1.c3d": "anna", "x2.c3d": "x"}
 
 
 @pytest.mark.parametrize(
@@ -174,8 +192,28 @@ def test_a_cluster_gives_the_same_bytes(library, solved, tmp_path):
     assert content(tmp_path / "cluster") == content(solved)
 
 
+def test_a_subject_is_worked_on_by_one_run_at_a_time(tmp_path):
+    first, second = (SubjectLock(tmp_path / "A.lock") for _ in range(2))
+    assert first.acquire()
+    assert not second.acquire()
+    first.release()
+    assert second.acquire()
+    second.release()
+
+
+def test_a_part_without_subjects_changes_nothing(library, out):
+    before = content(out)
+    assert again(library, out, shard=(3, 3)).total == 0
+    assert content(out) == before
+
+
+def test_the_library_is_no_folder_of_results(library):
+    with pytest.raises(marey.OptionError, match="another folder"):
+        again(library, library)
+
+
 def test_a_scheduler_that_is_not_there_is_an_error(library, tmp_path, monkeypatch):
-    monkeypatch.setattr("marey.library.dask_executor.CONNECT_S", 1.0)
+    monkeypatch.setattr("marey.library.clusters.CONNECT_S", 1.0)
     with pytest.raises(marey.OptionError, match="a running Dask scheduler"):
         again(library, tmp_path / "out", dask="tcp://127.0.0.1:1")
 
@@ -191,6 +229,10 @@ def test_only_what_depends_on_a_change_is_done_again(library, out, tmp_path):
     assert content(out)["subjects/A.skel.json"] == before["subjects/A.skel.json"]
     shutil.copy(root / "B" / "take1.c3d", root / "B" / "take2.c3d")
     assert again(root, out, formats=("bvh",)).done == 3  # those of B
+    (root / "A" / "broken.c3d").unlink()
+    assert again(root, out, formats=("bvh",)).failed == {}
+    takes = pq.read_table(out / "index.parquet").column("take").to_pylist()
+    assert len(takes) == 6  # that of the broken one is gone
 
 
 def test_verify_finds_what_is_missing_or_changed(out, capsys):
@@ -208,10 +250,29 @@ def test_verify_finds_what_is_missing_or_changed(out, capsys):
     assert "missing: takes/A/take1.bvh" in capsys.readouterr().out
 
 
-def test_a_killed_run_is_resumed_to_the_same_bytes(library, solved, tmp_path, slow):
+def test_verify_finds_broken_records_other_files_and_an_old_index(out):
+    (out / "takes/A/take1.c3d.record.json").write_text("{")
+    (out / "takes/mine.bvh").write_text("")
+    found = marey.verify_batch(out)
+    assert not found.is_whole
+    assert "takes/A/take1.c3d.record.json" in found.changed
+    assert {"index.html", "index.parquet"} <= set(found.changed)
+    outputs = [f"takes/A/take1.{suffix}" for suffix in ("amc", "asf", "bvh")]
+    assert found.unrecorded == [*outputs, "takes/mine.bvh"]
+
+
+def test_a_full_disk_and_kills_leave_what_a_later_run_completes(
+    library, solved, tmp_path, slow
+):
     out = tmp_path / "out"
     command = [sys.executable, "-m", "marey", "batch", str(library), "-o", str(out)]
     command += ["--formats", "bvh,amc", "--workers", "2", "--quiet"]
+    if os.name == "posix":
+        full = ["sh", "-c", f"ulimit -f 2; exec {shlex.join(command)}"]
+        ended = subprocess.run(full, check=False, capture_output=True, timeout=300)
+        assert ended.returncode == 2
+        assert f"{out}{os.sep}subjects" in ended.stderr.decode().replace("\n", "")
+        assert "not written" in ended.stderr.decode()
     for seconds in (1.0, 4.0, 8.0) if slow else (6.0,):
         process = subprocess.Popen(command, start_new_session=True)
         time.sleep(seconds)
@@ -219,6 +280,110 @@ def test_a_killed_run_is_resumed_to_the_same_bytes(library, solved, tmp_path, sl
         process.wait()
     assert subprocess.run(command, check=False, timeout=300).returncode == 3
     assert content(out) == content(solved)
+
+
+# --- whose skeleton -------------------------------------------------------------------
+
+
+def rods_of(noise=0.0005, **options):
+    return synth.linkage().record(
+        markers=4, seconds=1.0, rate=50.0, noise=noise, **options
+    )
+
+
+def test_the_fit_takes_show_together_what_moves():
+    def described(**spread):
+        return {"positions": 100, "labelled": True, "spread": spread}
+
+    takes = {
+        "walk1": described(knee=90.0, elbow=5.0),
+        "walk2": described(knee=88.0, elbow=6.0),
+        "wave": described(knee=0.0, elbow=40.0),
+        "unknown": described(M1=500.0) | {"labelled": False},
+    }
+    assert choose_fit_takes(takes, 2) == ["walk1", "wave"]
+    assert choose_fit_takes(takes, 9) == ["walk1", "wave", "walk2"]
+    assert choose_fit_takes({"unknown": takes["unknown"]}, 2) == ["unknown"]
+
+
+def test_a_still_figure_has_no_spread_wherever_it_goes():
+    take = rods_of(noise=0.0)
+    still = replace(take, points=take.points[:1] + np.arange(50.0)[:, None, None])
+    assert set(measure_spread(still).values()) == {0.0}
+    assert min(measure_spread(take).values()) > 10.0
+
+
+def test_numbers_are_no_labels():
+    take = rods_of()
+    n = len(take.labels)
+    assert not is_labelled(replace(take, labels=tuple(f"M{i:03d}" for i in range(n))))
+    assert is_labelled(replace(take, labels=tuple("abcdefghijklmnopqrstuvwxyz"[:n])))
+
+
+def test_the_skeleton_labels_a_take_that_has_no_labels():
+    take = synth.human(seed=1).record("walk", seconds=1.0, rate=60.0, markers="set53")
+    solution = marey.solve(take)
+    order = np.random.default_rng(0).permutation(len(take.labels))
+    shuffled = take.select(order)
+    labels = tuple(f"M{i:03d}" for i in range(len(order)))
+    bare = replace(shuffled, labels=labels)
+    found = label_take(bare, solution.skeleton, solution.motion)
+    assert found.labels == shuffled.labels
+
+
+def test_a_take_of_another_subject_is_reported_and_solved_by_itself():
+    first, other = rods_of(), rods_of()
+    other = replace(other, points=1.2 * other.points)
+    skeleton = marey.solve(first).skeleton
+    solved = solve_with_skeletons(other, "A", {}, [skeleton])
+    assert "other-subject" in {f.code for f in solved.report.findings}
+    longer = solved.skeleton.lengths[1:] / skeleton.lengths[1:]
+    np.testing.assert_allclose(longer, 1.2, atol=0.02)
+    same = solve_with_skeletons(first, "A", {}, [skeleton])
+    np.testing.assert_array_equal(same.skeleton.lengths, skeleton.lengths)
+
+
+def test_each_of_several_figures_has_one_skeleton_in_all_takes(tmp_path):
+    root = tmp_path / "library"
+    root.mkdir()
+    for number in (1, 2):
+        figures = [rods_of(seed=seed) for seed in (number, number + 5)]
+        shift = np.array([[[0.0, 0.0, 0.0]], [[3.0, 0.0, 0.0]]])
+        points = [f.points + s for f, s in zip(figures, shift, strict=True)]
+        names = [n for n, f in zip("PQ", figures, strict=True) for _ in f.labels]
+        both = marey.Take(
+            rate=50.0,
+            points=np.concatenate(points, axis=1),
+            labels=(*figures[0].labels, *figures[1].labels),
+            subjects=tuple(names),
+        )
+        marey.write(both, root / f"duo_{number}.c3d")
+    again(root, tmp_path / "out", formats=("bvh",))
+    assert len(list((tmp_path / "out/subjects").glob("duo.*.skel.json"))) == 2
+    lengths = {}
+    for row in pq.read_table(tmp_path / "out/bones.parquet").to_pylist():
+        lengths.setdefault((row["subject"], row["bone"]), []).append(row["length_mm"])
+    assert {name for name, _ in lengths} == {"P", "Q"}
+    assert all(len(of_takes) == 2 for of_takes in lengths.values())
+    assert all(len(set(of_takes)) == 1 for of_takes in lengths.values())
+
+
+def test_a_given_skeleton_keeps_its_bones(library, solved, tmp_path):
+    shutil.copy(solved / "subjects/B.skel.json", tmp_path)
+    out = tmp_path / "out"
+    given = str(tmp_path / "{subject}.skel.json")
+    options = {"formats": ("bvh",), "patterns": ("B/*",)}
+    assert again(library, out, skeleton=given, **options).done == 3
+    before = marey.read_skeleton(tmp_path / "B.skel.json")
+    after = marey.read_skeleton(out / "subjects/B.skel.json")
+    np.testing.assert_array_equal(after.lengths, before.lengths)
+
+
+def test_any_name_makes_a_file_name():
+    long = "x" * 300
+    assert len(short_path(f"a/{long}").rpartition("/")[2]) <= 200
+    assert short_path(long + "1") != short_path(long + "2")
+    assert file_name("a/b\udcff:c") == "a%2Fb%FF%3Ac"
 
 
 # --- the command line -----------------------------------------------------------------
@@ -259,7 +424,7 @@ def test_names_of_takes_are_data_on_the_page(solved, tmp_path):
     out = shutil.copytree(solved, tmp_path / "out")
     path = out / "takes/B/take1.c3d.record.json"
     record = json.loads(path.read_text())
-    record["name"] = "<script>alert(1)</script>"
+    record["name"] = "<script>alert(1)</script>\udcff"
     path.write_text(json.dumps(record))
     write_index(out)
     page = (out / "index.html").read_text()

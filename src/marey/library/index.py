@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from marey.io.atomic import write_atomic
+from marey.io.formats.html import replace_surrogates
 from marey.io.formats.parquet import import_pyarrow
-from marey.library.page import index_page
+from marey.library.page import index_page, page_row
 from marey.library.records import Record, read_records
 
 Rows = Sequence[Mapping[str, Any]]
@@ -65,20 +66,35 @@ def write_index(out: Path) -> None:
         MissingExtraError: If pyarrow is not installed.
         OutputError: If a file cannot be written.
     """
-    takes = [record for record in read_records(out) if record.kind == "take"]
-    rows = [take_row(record) for record in takes]
-    tables = {
+    write_atomic({path: [content] for path, content in make_index(out).items()})
+
+
+def make_index(out: Path) -> dict[Path, bytes]:
+    """Return the content of each file of the index, made from the records."""
+    rows: list[dict[str, Any]] = []
+    bones: list[dict[str, Any]] = []
+    findings: list[dict[str, Any]] = []
+    lines: list[str] = []
+    for _, record in read_records(out):
+        if record is None or record.kind != "take" or record.state == "gone":
+            continue
+        rows.append(take_row(record))
+        bones += _bone_rows(record)
+        findings += _finding_rows(record)
+        lines.append(page_row(record, rows[-1]))
+    tables: dict[str, tuple[Mapping[str, str], Rows]] = {
         "index": (TAKE_COLUMNS, rows),
-        "bones": (BONE_COLUMNS, [row for r in takes for row in _bone_rows(r)]),
-        "findings": (FINDING_COLUMNS, [row for r in takes for row in _finding_rows(r)]),
+        "bones": (BONE_COLUMNS, bones),
+        "findings": (FINDING_COLUMNS, findings),
         "timings": (TIMING_COLUMNS, _timing_rows(out / "timings.jsonl")),
     }
     files = {
-        out / f"{name}.parquet": [_parquet(columns, rows)]
+        out / f"{name}.parquet": _parquet(columns, rows)
         for name, (columns, rows) in tables.items()
     }
-    files[out / "index.html"] = [index_page(takes, rows).encode()]
-    write_atomic(files)
+    page = replace_surrogates(index_page(lines, rows))
+    files[out / "index.html"] = page.encode()
+    return files
 
 
 def take_row(record: Record) -> dict[str, Any]:
@@ -147,10 +163,16 @@ def _parquet(columns: Mapping[str, str], rows: Rows) -> bytes:
     """
     pa = import_pyarrow()
     schema = pa.schema([(name, _type(pa, kind)) for name, kind in columns.items()])
-    table = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
+    values = [{name: _as_text(value) for name, value in row.items()} for row in rows]
+    table = pa.Table.from_pylist(values, schema=schema)
     file = io.BytesIO()
     pa.parquet.write_table(table, file)
     return file.getvalue()
+
+
+def _as_text(value: Any) -> Any:
+    """Return a value, of text only what UTF-8 can hold: file names may be any bytes."""
+    return replace_surrogates(value) if isinstance(value, str) else value
 
 
 def _type(pa: Any, kind: str) -> Any:

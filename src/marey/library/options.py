@@ -16,14 +16,15 @@ class BatchOptions(Options):
     """Only recordings like these, such as ``*.c3d``; empty takes all."""
 
     subject_from: str = ""
-    """Regular expression on the relative path; its first group is the subject."""
+    """Regular expression on the relative path, whose first group is the subject; or
+    "file": the subject that the file names."""
 
     subjects: str = ""
     """A CSV or TOML that says whose each recording is."""
 
     fit_takes: int = number(6, low=1)
-    """Most takes of one subject from which its skeleton is fitted: those that show
-    most. Higher takes more time and memory, and fits better to all of them."""
+    """Most takes of one subject from which its skeleton is fitted: those that together
+    show most motion. Higher takes more time and memory."""
 
     workers: int = number(0, low=0)
     """Number of processes; 0 = one per core."""
@@ -32,8 +33,14 @@ class BatchOptions(Options):
     """Address of a Dask scheduler to work on, or "local" for one on this machine; empty
     for processes without Dask."""
 
+    slurm: bool = False
+    """Whether to work in jobs of SLURM, one for each worker, through Dask."""
+
+    sbatch: str = ""
+    """Further options of these jobs, such as "--partition=long --time=8:00:00"."""
+
     memory: int = number(0, low=0)
-    """Memory limit of each worker, in bytes; 0 = the memory of the machine."""
+    """Memory limit of each worker, in bytes; 0 = its share of the machine's."""
 
     seconds: float = number(900.0, above=0.0)
     """Longest time for one take, or for one fit of a skeleton, in seconds."""

@@ -3,12 +3,13 @@
 import base64
 import hashlib
 import html
+import os
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
 
-from marey.library.jobs import PICTURE_SIZE
+from marey.library.jobs.facts import PICTURE_SIZE
 from marey.library.records import Record
 
 PAGE = "index_page.html"
@@ -17,26 +18,27 @@ PICTURE_MARGIN = 6
 STATE_WORDS = {
     "done": "done",
     "failed": "failed",
+    "unwritten": "not written",
+    "large": "stopped: too much memory",
     "late": "stopped: too long",
     "lost": "stopped: killed its worker",
 }
 
 
-def index_page(takes: Sequence[Record], rows: Sequence[Mapping[str, Any]]) -> str:
+def index_page(lines: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the page, whole in one file, which loads nothing from elsewhere.
 
     Args:
-        takes: Records of the takes.
+        lines: Line of each take in the table, as `page_row` makes it.
         rows: Their rows in the index, in the same order.
     """
-    order = sorted(range(len(takes)), key=lambda i: _worst_first(rows[i]))
-    body = "\n".join(_row(takes[i], rows[i]) for i in order)
+    order = sorted(range(len(rows)), key=lambda i: _worst_first(rows[i]))
     template = (files("marey.library") / PAGE).read_text(encoding="utf-8")
     values = {
         "@SUMMARY@": html.escape(_summary(rows)),
-        "@ROWS@": body,
         "@SCRIPT_HASH@": _hash_between(template, "<script>", "</script>"),
         "@STYLE_HASH@": _hash_between(template, "<style>", "</style>"),
+        "@ROWS@": "\n".join(lines[i] for i in order),
     }
     for name, value in values.items():
         template = template.replace(name, value)
@@ -60,8 +62,8 @@ def _summary(rows: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def _row(record: Record, row: Mapping[str, Any]) -> str:
-    """Return a line of the table."""
+def page_row(record: Record, row: Mapping[str, Any]) -> str:
+    """Return the line of a take in the table."""
     links = " ".join(_link(name) for name in sorted(record.outputs))
     cells = [
         (0, _picture(record.facts.get("picture") or {})),
@@ -84,12 +86,13 @@ def _attribute(value: Any) -> str:
 
 def _link(name: str) -> str:
     suffix = name.rpartition(".")[2]
-    return f'<a href="{quote(name)}">{html.escape(suffix)}</a>'
+    return f'<a href="{quote(os.fsencode(name))}">{html.escape(suffix)}</a>'
 
 
 def _state_cell(record: Record) -> str:
     word = html.escape(STATE_WORDS[record.state])
-    return f"{word}<span>{html.escape(record.error)}</span>" if record.error else word
+    reason = html.escape(record.error.removeprefix(record.name).lstrip(":, "))
+    return f"{word}<span>{reason}</span>" if reason else word
 
 
 def _numeric(
@@ -112,8 +115,8 @@ def _gaps(seen: float | None) -> tuple[float, str]:
 def _finding_cell(record: Record) -> str:
     """Return the codes of findings; the messages of errors and warnings unfold."""
     grave = [
-        f"<li class={severity}>{html.escape(message)}</li>"
-        for severity, _, _, _, message in record.facts.get("findings", [])
+        f"<li class={severity}><b>{html.escape(about)}</b> {html.escape(message)}</li>"
+        for severity, _, _, about, message in record.facts.get("findings", [])
         if severity != "info"
     ]
     if not grave:

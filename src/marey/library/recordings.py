@@ -7,14 +7,14 @@ import csv
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from marey.errors import DataError, FormatError, OptionError
-from marey.io import recognise
+from marey.errors import DataError, FormatError, MareyError, OptionError
+from marey.io import read, recognise
 from marey.io.registry import formats
 
 READERS = ("read_take", "read_motion")
@@ -119,18 +119,28 @@ def _may_be_one(path: Path) -> bool:
 # --- subjects -------------------------------------------------------------------------
 
 
+FROM_FILE = "file"
+"""The rule that asks the files themselves whose they are."""
+
+
 def group_by_subject(
-    names: Sequence[str], *, pattern: str = "", table: Path | None = None
+    names: Sequence[str],
+    *,
+    pattern: str = "",
+    table: Path | None = None,
+    library: Path = Path(),
 ) -> list[LibraryTake]:
     """Return the subject of every recording.
 
     Args:
         names: Relative paths of the recordings.
         pattern: Regular expression that is searched for in the path; its group
-            "subject", or its first group, is the subject.
+            "subject", or its first group, is the subject. "file": the subject that the
+            file names, or else its folder.
         table: A CSV with the columns `take` and `subject`, or a TOML with
             `[subjects]` and lists of takes by subject. Takes are paths or patterns such
             as `S01/*`. It comes before the pattern.
+        library: Folder of the recordings, if the files are asked.
 
     Without either, takes of one folder are of one subject, and those of the library's
     own folder go by their names without the number at the end: "02_01" is of "02".
@@ -139,12 +149,9 @@ def group_by_subject(
         OptionError: If the pattern is no regular expression with a group, the table
             cannot be read, or neither says whose a recording is.
     """
-    if table or pattern:
-        rows = read_subject_table(table) if table else []
-        search = _compiled(pattern) if pattern else None
-        takes = [LibraryTake(name, _find_subject(name, rows, search)) for name in names]
-    else:
-        takes = [LibraryTake(name, _subject_of_path(name)) for name in names]
+    rows = read_subject_table(table) if table else []
+    find = _subject_rule(pattern, library, is_last=not table)
+    takes = [LibraryTake(name, _listed(name, rows) or find(name)) for name in names]
     unknown = [take.name for take in takes if not take.subject]
     if unknown:
         raise OptionError(
@@ -154,6 +161,24 @@ def group_by_subject(
             "that leaves these out",
         )
     return takes
+
+
+def _subject_rule(
+    pattern: str, library: Path, *, is_last: bool
+) -> Callable[[str], str]:
+    """Return the function that finds a subject by a pattern, by the file or its path.
+
+    Args:
+        pattern: As `group_by_subject` takes it.
+        library: Folder of the recordings.
+        is_last: Whether no table says more, so that the path decides.
+    """
+    if pattern == FROM_FILE:
+        return lambda name: _subject_in_file(library / name) or _subject_of_path(name)
+    if pattern:
+        search = _compiled(pattern)
+        return lambda name: _first_group(search.search(name))
+    return _subject_of_path if is_last else lambda _: ""
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
@@ -169,18 +194,25 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return compiled
 
 
-def _find_subject(
-    name: str, rows: Sequence[tuple[str, str]], search: "re.Pattern[str] | None"
-) -> str:
-    """Return the subject of a recording by a table, else by a pattern; "" if none."""
-    for pattern, subject in rows:
-        if _matches(name, pattern):
-            return subject
-    found = search.search(name) if search else None
+def _listed(name: str, rows: Sequence[tuple[str, str]]) -> str:
+    """Return the subject of a recording by the rows of a table; "" if none."""
+    return next((who for pattern, who in rows if _matches(name, pattern)), "")
+
+
+def _first_group(found: "re.Match[str] | None") -> str:
     if found is None:
         return ""
     named = found.groupdict().get("subject")
     return named or next((text for text in found.groups() if text), "")
+
+
+def _subject_in_file(path: Path) -> str:
+    """Return the only subject that the labels of a file name; "" if none or several."""
+    try:
+        names = {name for name in read(path).subjects if name}
+    except MareyError:
+        return ""
+    return names.pop() if len(names) == 1 else ""
 
 
 def _subject_of_path(name: str) -> str:

@@ -12,15 +12,19 @@ after the outputs, in one step, so a killed run leaves no record of what is not 
 
 import hashlib
 import json
+import os
 import platform
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
+import numpy as np
+
+from marey.errors import OptionError
 from marey.io.atomic import write_atomic
 from marey.io.formats.html import to_json
 
@@ -28,7 +32,16 @@ SUFFIX = ".record.json"
 LIBRARIES = ("marey", "numpy", "scipy", "numba")
 CHUNK_BYTES = 2**20
 
-State = Literal["done", "failed", "late", "lost"]
+MAX_NAME_BYTES = 200
+"""Longest part of a path, in bytes, before it is shortened. File systems allow 255, of
+which suffixes and temporary names take some."""
+
+State = Literal[
+    "planned", "done", "failed", "unwritten", "large", "late", "lost", "gone"
+]
+
+LASTING_STATES = ("done", "failed")
+"""States that another try with the same inputs and options would only repeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +54,10 @@ class Record:
 
     subject: str
     state: State
-    """"done"; "failed": there is a reason in the data; "late" and "lost": it took too
-    long or killed its workers, which is tried again by the next run."""
+    """"planned": work to do; "done"; "failed": there is a reason in the data. What else
+    may go wrong is tried again by the next run: "unwritten": the disk was full, or so;
+    "large" and "late": more memory or time than the limit; "lost": its workers died.
+    "gone": the recording is no longer in the library; its outputs stay."""
 
     key: str
     """Hash of everything that the outputs depend on."""
@@ -62,26 +77,106 @@ class Record:
     """Numbers for the index, and the findings."""
 
 
-def take_record_path(out: Path, take: str) -> Path:
-    """Return the file of the record of a take."""
-    return out / "takes" / (take + SUFFIX)
+def plan_record(
+    kind: Literal["take", "subject"],
+    name: str,
+    subject: str,
+    inputs: Mapping[str, str],
+    options: Mapping[str, Any],
+    **others: Any,
+) -> Record:
+    """Return the record of work to do; its key has all that the work depends on.
+
+    Args:
+        kind: What the work is on.
+        name: Relative path of the take, or name of the subject.
+        subject: Whose it is.
+        inputs: SHA-256 of each input, by relative path.
+        options: Options as values of JSON.
+        **others: What else the outputs depend on.
+    """
+    parts = {"inputs": inputs, "options": options, "versions": library_versions()}
+    text = json.dumps(to_json(parts | others), sort_keys=True)
+    return Record(
+        kind=kind,
+        name=name,
+        subject=subject,
+        state="planned",
+        key=hashlib.sha256(text.encode()).hexdigest(),
+        inputs=inputs,
+        options=options,
+        versions=library_versions(),
+    )
 
 
-def subject_record_path(out: Path, subject: str) -> Path:
-    """Return the file of the record of a subject; any name makes a safe file name."""
-    return out / "subjects" / (quote(subject, safe=" ()") + SUFFIX)
+def finish_record(
+    planned: Record,
+    out: Path,
+    state: State,
+    *,
+    error: str = "",
+    outputs: Sequence[Path] = (),
+    facts: Mapping[str, Any] | None = None,
+) -> Record:
+    """Return the record of work that is over, after writing it.
+
+    Args:
+        planned: The record of the work before.
+        out: Folder of the batch.
+        state: How it ended.
+        error: Why there is no output.
+        outputs: Files that were written.
+        facts: Numbers for the index.
+
+    Raises:
+        OutputError: If the record cannot be written.
+    """
+    described = describe_outputs(outputs, out)
+    record = replace(
+        planned, state=state, error=error, outputs=described, facts=facts or {}
+    )
+    write_record(record_path(out, record.kind, record.name), record)
+    return record
 
 
-def skeleton_path(out: Path, subject: str) -> Path:
-    """Return the file of a subject's skeleton."""
-    name = subject_record_path(out, subject).name.removesuffix(SUFFIX)
-    return out / "subjects" / f"{name}.skel.json"
+def record_path(out: Path, kind: str, name: str) -> Path:
+    """Return the file of the record of a take or a subject."""
+    if kind == "take":
+        return out / "takes" / (short_path(name) + SUFFIX)
+    return out / "subjects" / (file_name(name) + SUFFIX)
+
+
+def skeleton_path(out: Path, subject: str, part: str = "") -> Path:
+    """Return the file of a subject's skeleton, or of one part where it has several."""
+    parts = filter(None, (file_name(subject), file_name(part)))
+    return out / "subjects" / (".".join(parts) + ".skel.json")
 
 
 def lock_path(out: Path, subject: str) -> Path:
     """Return the file of the lock on a subject."""
-    name = subject_record_path(out, subject).name.removesuffix(SUFFIX)
-    return out / ".locks" / f"{name}.lock"
+    return out / ".locks" / (file_name(subject) + ".lock")
+
+
+def file_name(name: str) -> str:
+    """Return a safe file name of any name."""
+    return short_path(quote(os.fsencode(name), safe=" ()"))
+
+
+def short_path(path: str) -> str:
+    """Return a relative path whose parts leave room for suffixes.
+
+    A part that is too long ends in a hash of it.
+    """
+    return "/".join(map(_short_part, path.split("/")))
+
+
+def _short_part(part: str) -> str:
+    whole = os.fsencode(part)
+    if len(whole) <= MAX_NAME_BYTES:
+        return part
+    digest = hashlib.sha256(whole).hexdigest()[:16]
+    start = whole[: MAX_NAME_BYTES - len(digest) - 1].decode(errors="ignore")
+    return f"{start}-{digest}"
 
 
 def write_record(path: Path, record: Record) -> None:
@@ -103,30 +198,42 @@ def read_record(path: Path) -> Record | None:
         return None
 
 
-def read_records(out: Path) -> Iterator[Record]:
-    """Yield all records of a batch, sorted by their paths."""
+def read_records(out: Path) -> Iterator[tuple[Path, Record | None]]:
+    """Yield all records of a batch by their paths, sorted; None for an unreadable."""
     for path in sorted(out.rglob("*" + SUFFIX)):
-        record = read_record(path)
-        if record is not None:
-            yield record
+        yield path, read_record(path)
 
 
-def is_current(record: Record | None, key: str, out: Path, *, retry: bool) -> bool:
-    """Return whether what a record describes need not be made again.
+def mark_gone_takes(out: Path, library: Path) -> None:
+    """Mark the records of takes that are no longer in the library.
+
+    Raises:
+        OutputError: If a record cannot be written.
+    """
+    for path, record in read_records(out):
+        if record is None or record.kind != "take" or record.state == "gone":
+            continue
+        if not (library / record.name).exists():
+            write_record(path, replace(record, state="gone"))
+
+
+def current_record(planned: Record, out: Path, *, retry: bool) -> Record | None:
+    """Return the record of work that need not be done again; None if it must be.
 
     Args:
-        record: The record, if there is one.
-        key: Hash of everything that would be made from now.
+        planned: The record of the work before.
         out: Folder of the batch.
         retry: Whether what failed is tried again.
     """
-    if record is None or record.key != key or record.state in ("late", "lost"):
-        return False
-    if record.state == "failed":
-        return not retry
-    return all(
+    record = read_record(record_path(out, planned.kind, planned.name))
+    if record is None or record.key != planned.key:
+        return None
+    if record.state not in LASTING_STATES or (retry and record.state == "failed"):
+        return None
+    is_whole = all(
         _size(out / name) == facts["bytes"] for name, facts in record.outputs.items()
     )
+    return record if is_whole else None
 
 
 def _size(path: Path) -> int:
@@ -160,10 +267,32 @@ def hash_file(path: Path) -> str:
     return digest.hexdigest()
 
 
-def make_key(**parts: Any) -> str:
-    """Return the SHA-256 of values, independent of the order of names."""
-    text = json.dumps(to_json(parts), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+def describe_option(name: str, value: Any) -> Any:
+    """Return the value of an option for records and keys: of a file its content.
+
+    Raises:
+        OptionError: If it is a value that only this process has, or a file is missing.
+    """
+    if isinstance(value, Path):
+        try:
+            return {"file": value.name, "sha256": hash_file(value)}
+        except OSError as error:
+            found = f"{value}: {error.strerror}"
+            raise OptionError(name, found=found, needed="a readable file") from None
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, np.ndarray):
+        digest = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+        return {"shape": list(value.shape), "sha256": digest}
+    if isinstance(value, tuple | list):
+        return [describe_option(name, item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(k): describe_option(name, item) for k, item in value.items()}
+    if is_dataclass(value):
+        items = ((f.name, getattr(value, f.name)) for f in fields(value))
+        return {key: describe_option(name, item) for key, item in items}
+    needed = "numbers, text, arrays or a file: workers and later runs must read it"
+    raise OptionError(name, found=type(value).__name__, needed=needed)
 
 
 @cache

@@ -5,9 +5,10 @@ import os
 import shutil
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -15,16 +16,19 @@ from marey.errors import OptionError, OutputError
 from marey.io import format_for_suffix
 from marey.io.atomic import is_abandoned
 from marey.io.formats.parquet import import_pyarrow
-from marey.library.dask_executor import dask_executor
+from marey.library.clusters import cluster_executor
 from marey.library.index import write_index
 from marey.library.lock import SubjectLock
 from marey.library.options import BatchOptions
 from marey.library.recordings import LibraryTake, find_recordings, group_by_subject
-from marey.library.records import Record, hash_file, lock_path
+from marey.library.records import Record, lock_path, mark_gone_takes, short_path
 from marey.library.subject_work import BatchPlan, SubjectWork
 from marey.options import options_from, replace_options
 from marey.pipeline import SolveOptions
 from marey.workers import Job, Outcome, WorkerPool, machine_memory
+
+FILE_OPTIONS = ("limits", "hold", "reference", "template")
+"""Options of `marey.solve` whose text may be the path of a file."""
 
 WAIT_S = 0.5
 """Seconds between two looks at subjects that another run works on."""
@@ -37,9 +41,11 @@ class BatchProgress:
     """How far a batch is, after each take that ends."""
 
     record: Record
-    """The take that just ended."""
+    """The take that just ended, or that was over before."""
 
     seconds: float
+    """Time that it took now; 0 if it was over before."""
+
     done: int
     total: int
     """Takes that are over, those kept from earlier runs among them, and all takes."""
@@ -57,7 +63,7 @@ class BatchSummary:
     """Takes that were done before and are current."""
 
     codes: Counter[str] = field(default_factory=Counter)
-    """Findings of the takes that were solved, by code."""
+    """Findings of all takes, by code."""
 
     @property
     def total(self) -> int:
@@ -127,28 +133,52 @@ def batch(
         BatchOptions, {k: v for k, v in options.items() if k in names}
     )
     fields = {k: v for k, v in options.items() if k not in names}
+    skeleton = ""
+    if isinstance(fields.get("skeleton"), str | PathLike):
+        skeleton = fspath(fields.pop("skeleton"))
     replace_options(SolveOptions(), fields)
+    folder = Path(library).resolve()
+    if Path(out).resolve() == folder:
+        needed = "another folder than that of the recordings"
+        raise OptionError("out", found=str(out), needed=needed)
+    takes = _group(folder, chosen, without=Path(out).resolve())
     plan = BatchPlan(
-        library=Path(library).resolve(),
+        library=folder,
         out=_make_out(Path(out)),
         formats=chosen.formats,
-        fields=fields,
-        fields_key={name: _content_key(name, value) for name, value in fields.items()},
+        fields={name: _absolute(name, value) for name, value in fields.items()},
+        skeleton=skeleton,
         fit_takes=chosen.fit_takes,
         retry=chosen.retry,
     )
-    takes = _shard(_group(plan.library, chosen, without=plan.out), chosen.shard)
+    takes = _shard(takes, chosen.shard)
     run = _Run(plan, _subject_works(plan, takes), len(takes), progress)
-    workers = min(chosen.workers or os.cpu_count() or 1, len(takes))
-    limits = workers, chosen.memory or machine_memory(), chosen.seconds
-    if chosen.dask:
-        with dask_executor(chosen.dask, *limits) as cluster:
-            run.work(cluster)
-    else:
-        with WorkerPool(*limits) as pool:
-            run.work(pool)
+    with _executor(chosen, len(takes)) as executor:
+        run.work(executor)
+    mark_gone_takes(plan.out, plan.library)
     write_index(plan.out)
     return run.summary
+
+
+@contextmanager
+def _executor(options: BatchOptions, n_takes: int) -> "Iterator[Executor]":
+    """Yield where jobs run, by the options."""
+    workers = max(1, min(options.workers or os.cpu_count() or 1, n_takes))
+    memory = options.memory or machine_memory(workers)
+    if options.dask or options.slurm:
+        with cluster_executor(options, workers, memory) as executor:
+            yield executor
+    else:
+        with WorkerPool(workers, memory, options.seconds) as pool:
+            yield pool
+
+
+def _absolute(name: str, value: Any) -> Any:
+    """Return the value of an option, a file as its absolute path for workers."""
+    is_file = isinstance(value, PathLike) or (
+        name in FILE_OPTIONS and isinstance(value, str) and Path(value).is_file()
+    )
+    return Path(value).resolve() if is_file else value
 
 
 def _group(
@@ -156,7 +186,9 @@ def _group(
 ) -> list[LibraryTake]:
     names = find_recordings(library, patterns=options.patterns, without=without)
     table = Path(options.subjects) if options.subjects else None
-    return group_by_subject(names, pattern=options.subject_from, table=table)
+    return group_by_subject(
+        names, pattern=options.subject_from, table=table, library=library
+    )
 
 
 def _make_out(out: Path) -> Path:
@@ -175,26 +207,6 @@ def _make_out(out: Path) -> Path:
     return out.resolve()
 
 
-def _content_key(name: str, value: Any) -> Any:
-    """Return what the hash of an option holds: of a file its content.
-
-    Raises:
-        OptionError: If it is a value that only this process has.
-    """
-    if isinstance(value, PathLike) or (
-        isinstance(value, str) and Path(value).is_file()
-    ):
-        return {"sha256": hash_file(Path(value))}
-    if value is None or isinstance(value, str | int | float | bool):
-        return value
-    if isinstance(value, tuple | list):
-        return [_content_key(name, item) for item in value]
-    if isinstance(value, Mapping):
-        return {str(key): _content_key(name, item) for key, item in value.items()}
-    needed = "a number, a text or a file: workers and later runs must read it"
-    raise OptionError(name, found=type(value).__name__, needed=needed)
-
-
 def _shard(takes: list[LibraryTake], shard: tuple[int, int]) -> list[LibraryTake]:
     """Return the takes of every n-th subject.
 
@@ -204,8 +216,8 @@ def _shard(takes: list[LibraryTake], shard: tuple[int, int]) -> list[LibraryTake
     part, parts = shard
     if not 1 <= part <= parts:
         raise OptionError("shard", found=f"{part}/{parts}", needed="1/n to n/n")
-    subjects = sorted({take.subject for take in takes})[part - 1 :: parts]
-    return [take for take in takes if take.subject in set(subjects)]
+    subjects = set(sorted({take.subject for take in takes})[part - 1 :: parts])
+    return [take for take in takes if take.subject in subjects]
 
 
 def _subject_works(
@@ -236,14 +248,12 @@ def _targets(
     for suffix in suffixes:
         format_for_suffix(Path("take" + suffix))
     stems = Counter(_stem(take.name) for take in takes)
-    return {
-        take.name: [
-            f"takes/{stem if stems[stem] == 1 else take.name}{suffix}"
-            for suffix in suffixes
-        ]
-        for take in takes
-        for stem in [_stem(take.name)]
-    }
+    targets = {}
+    for take in takes:
+        stem = _stem(take.name)
+        name = short_path(stem if stems[stem] == 1 else take.name)
+        targets[take.name] = [f"takes/{name}{suffix}" for suffix in suffixes]
+    return targets
 
 
 def _stem(name: str) -> str:
@@ -313,23 +323,29 @@ class _Run:
         self._note_time(outcome)
         record, jobs = work.advance(outcome)
         self._add(work, jobs)
+        for kept in work.kept:
+            self.summary.kept += kept.state == "done"
+            self._report(kept, 0.0)
+        work.kept.clear()
         if not work.n_open:
-            self.summary.kept += work.n_kept
             self.locks.pop(work.subject).release()
-        if record is None:
-            return
-        if record.state == "done":
-            self.summary.done += 1
-            self.summary.codes.update(record.facts["codes"])
-        else:
+        if record is not None:
+            self.summary.done += record.state == "done"
+            self._report(record, outcome.seconds)
+
+    def _report(self, record: Record, seconds: float) -> None:
+        """Count a take that is over, and tell the caller."""
+        self.summary.codes.update(record.facts.get("codes", {}))
+        if record.state != "done":
             self.summary.failed[record.name] = record.error
         if self.progress is not None:
             over = self.summary.total
-            self.progress(BatchProgress(record, outcome.seconds, over, self.total))
+            self.progress(BatchProgress(record, seconds, over, self.total))
 
     def _note_time(self, outcome: Outcome) -> None:
         """Append the seconds of a job to a file of their own: they never repeat."""
         step, _, name = outcome.job.key.partition(" ")
         row = {"step": step, "name": name, "seconds": round(outcome.seconds, 3)}
-        with (self.plan.out / "timings.jsonl").open("a", encoding="utf-8") as file:
+        path = self.plan.out / "timings.jsonl"
+        with suppress(OSError), path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")

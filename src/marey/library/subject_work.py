@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from marey.errors import OutputError
 from marey.library.recordings import LibraryTake
 from marey.library.records import (
     Record,
-    is_current,
-    library_versions,
-    make_key,
+    State,
+    current_record,
+    describe_option,
+    finish_record,
+    plan_record,
     read_record,
-    skeleton_path,
-    subject_record_path,
-    take_record_path,
-    write_record,
+    record_path,
 )
 from marey.workers import Job, Outcome
 
@@ -29,6 +29,9 @@ REASONS = {
 }
 """Errors of jobs that end without a word."""
 
+DESCRIBED = ("sha256", "positions", "labelled", "spread")
+"""What `describe_take` finds, which records keep for later runs."""
+
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
@@ -40,11 +43,19 @@ class BatchPlan:
     fields: Mapping[str, Any]
     """Options of `marey.solve`, which pickle."""
 
-    fields_key: Mapping[str, Any]
-    """The same for a hash: files by their content."""
+    skeleton: str
+    """File of a skeleton that is given, in which `{subject}` stands for the name of the
+    subject; "" if none is."""
 
     fit_takes: int
     retry: bool
+
+    def fields_of(self, subject: str) -> dict[str, Any]:
+        """Return the options of `marey.solve` for a subject."""
+        if not self.skeleton:
+            return dict(self.fields)
+        path = Path(self.skeleton.replace("{subject}", subject)).resolve()
+        return {**self.fields, "skeleton": path}
 
 
 @dataclass(slots=True)
@@ -57,11 +68,17 @@ class SubjectWork:
     targets: Mapping[str, Sequence[str]]
     """Outputs of each take, relative to the folder of the batch."""
 
+    fields: Mapping[str, Any] = field(init=False)
+    """Options of `marey.solve`."""
+
+    options: Mapping[str, Any] = field(init=False)
+    """The same for records: files by their content."""
+
     n_open: int = 0
     """Number of jobs that are not over."""
 
-    n_kept: int = 0
-    """Number of takes that were done before and are current."""
+    kept: list[Record] = field(default_factory=list)
+    """Takes that were over before and are current."""
 
     described: dict[str, dict[str, Any]] = field(default_factory=dict)
     fits: list[tuple[str, ...]] = field(default_factory=list)
@@ -70,15 +87,23 @@ class SubjectWork:
     fit_errors: list[str] = field(default_factory=list)
     """Why earlier fits failed."""
 
-    skeleton_hash: str = ""
-    """SHA-256 of the skeleton of the subject; "" without one."""
+    skeletons: dict[str, str] = field(default_factory=dict)
+    """SHA-256 of each skeleton of the subject, by its file relative to the batch."""
+
+    def __post_init__(self) -> None:
+        self.fields = self.plan.fields_of(self.subject)
+        self.options = {k: describe_option(k, v) for k, v in self.fields.items()}
 
     def begin(self) -> list[Job]:
         """Return the first jobs."""
         return self._counted([self._describe_job(take.name) for take in self.takes])
 
     def advance(self, outcome: Outcome) -> tuple[Record | None, list[Job]]:
-        """Return the record that an outcome completes, if any, and the next jobs."""
+        """Return the record that an outcome completes, if any, and the next jobs.
+
+        Raises:
+            OutputError: If the results cannot be written.
+        """
         self.n_open -= 1
         step, _, name = outcome.job.key.partition(" ")
         if step == DESCRIBE:
@@ -87,19 +112,23 @@ class SubjectWork:
             return None, self._counted(self._after_fit(outcome))
         if outcome.state == "done":
             return outcome.value, []
-        return self._failure(name, outcome), []
+        return self._fail(outcome.job.arguments["planned"], outcome), []
 
     def _counted(self, jobs: list[Job]) -> list[Job]:
         self.n_open += len(jobs)
         return jobs
 
+    def _job(self, step: str, planned: Record, **arguments: Any) -> Job:
+        folders = {"library": str(self.plan.library), "out": str(self.plan.out)}
+        shared = {**folders, "planned": planned, "fields": self.fields}
+        return Job(f"{step} {planned.name}", JOBS + step, {**shared, **arguments})
+
     # --- describe ---------------------------------------------------------------------
 
     def _describe_job(self, take: str) -> Job:
-        record = read_record(take_record_path(self.plan.out, take))
-        known = dict(record.facts) if record else {}
-        wanted = ("sha256", "frames", "positions")
-        known = {name: known[name] for name in wanted if name in known}
+        record = read_record(record_path(self.plan.out, "take", take))
+        facts = record.facts if record else {}
+        known = {name: facts[name] for name in DESCRIBED if name in facts}
         arguments = {"path": str(self.plan.library / take), "known": known}
         return Job(f"{DESCRIBE} {take}", JOBS + DESCRIBE, arguments)
 
@@ -110,133 +139,122 @@ class SubjectWork:
         if outcome.state == "done":
             self.described[take] = outcome.value
         else:
-            failure = self._failure(take, outcome)
+            planned = plan_record("take", take, self.subject, {}, self.options)
+            failure = self._fail(planned, outcome)
         return failure, [] if self.n_open else self._counted(self._begin_fits())
 
     # --- fit --------------------------------------------------------------------------
 
     def _begin_fits(self) -> list[Job]:
         """Return the first fit: of the takes that show most, then of each alone."""
-        richest = sorted(
-            self.described, key=lambda name: (-self.described[name]["positions"], name)
-        )
-        chosen = tuple(sorted(richest[: self.plan.fit_takes]))
-        if not chosen:
+        if not self.described:
             return []
-        alone = [(name,) for name in richest[: self.plan.fit_takes]]
-        self.fits = [chosen, *(alone if len(chosen) > 1 else [])]
-        record = read_record(subject_record_path(self.plan.out, self.subject))
-        keys = map(self._fit_key, self.fits)
-        if record and any(
-            is_current(record, key, self.plan.out, retry=self.plan.retry)
-            for key in keys
-        ):
-            return self._use_fit(record)
+        chosen = choose_fit_takes(self.described, self.plan.fit_takes)
+        alone = [(name,) for name in chosen] if len(chosen) > 1 else []
+        self.fits = [tuple(sorted(chosen)), *alone]
+        for takes in self.fits:
+            record = current_record(
+                self._planned_fit(takes), self.plan.out, retry=self.plan.retry
+            )
+            if record is not None:
+                return self._use_fit(record)
         return self._next_fit()
 
-    def _fit_key(self, takes: Sequence[str]) -> str:
-        return make_key(
-            inputs=self._hashes(takes),
-            options=self.plan.fields_key,
-            versions=library_versions(),
-        )
-
-    def _hashes(self, takes: Sequence[str]) -> dict[str, str]:
-        return {take: self.described[take]["sha256"] for take in takes}
+    def _planned_fit(self, takes: Sequence[str]) -> Record:
+        inputs = {take: self.described[take]["sha256"] for take in takes}
+        return plan_record("subject", self.subject, self.subject, inputs, self.options)
 
     def _next_fit(self) -> list[Job]:
-        takes = self.fits.pop(0)
-        key = self._fit_key(takes)
-        arguments = {
-            "library": str(self.plan.library),
-            "out": str(self.plan.out),
-            "subject": self.subject,
-            "takes": takes,
-            "inputs": self._hashes(takes),
-            "fields": self.plan.fields,
-            "key": key,
-            "earlier_errors": tuple(self.fit_errors),
-        }
-        return [Job(f"{FIT} {self.subject} {key}", JOBS + FIT, arguments)]
+        planned, errors = self._planned_fit(self.fits.pop(0)), tuple(self.fit_errors)
+        return [self._job(FIT, planned, earlier_errors=errors)]
 
     def _after_fit(self, outcome: Outcome) -> list[Job]:
         if outcome.state == "done":
             return self._use_fit(outcome.value)
+        if isinstance(outcome.value, OutputError):
+            raise outcome.value
         self.fit_errors.append(_reason(outcome))
         if self.fits:
             return self._next_fit()
-        record = Record(
-            kind="subject",
-            name=self.subject,
-            subject=self.subject,
-            state=outcome.state,
-            key=outcome.job.arguments["key"],
-            error=self.fit_errors[0],
-            inputs=outcome.job.arguments["inputs"],
-            options=dict(self.plan.fields),
-            versions=library_versions(),
-        )
-        write_record(subject_record_path(self.plan.out, self.subject), record)
+        self._fail(outcome.job.arguments["planned"], outcome, self.fit_errors[0])
         return self._solve_jobs()
 
     def _use_fit(self, record: Record) -> list[Job]:
-        for facts in record.outputs.values():
-            self.skeleton_hash = facts["sha256"]
+        self.skeletons = {
+            name: facts["sha256"] for name, facts in record.outputs.items()
+        }
         return self._solve_jobs()
 
     # --- solve ------------------------------------------------------------------------
 
     def _solve_jobs(self) -> list[Job]:
         jobs = [self._solve_job(take) for take in sorted(self.described)]
-        needed = [job for job in jobs if job is not None]
-        self.n_kept = len(jobs) - len(needed)
-        return needed
+        return [job for job in jobs if job is not None]
 
     def _solve_job(self, take: str) -> Job | None:
-        """Return the job of a take; None if it was done before."""
-        described, plan = self.described[take], self.plan
-        key = make_key(
-            sha256=described["sha256"],
-            skeleton=self.skeleton_hash,
-            targets=self.targets[take],
-            options=plan.fields_key,
-            versions=library_versions(),
+        """Return the job of a take; None if it is kept from before."""
+        described, targets = self.described[take], self.targets[take]
+        inputs = {take: described["sha256"]}
+        planned = plan_record(
+            "take",
+            take,
+            self.subject,
+            inputs,
+            self.options,
+            skeletons=self.skeletons,
+            targets=targets,
         )
-        record = read_record(take_record_path(plan.out, take))
-        if is_current(record, key, plan.out, retry=plan.retry):
+        record = current_record(planned, self.plan.out, retry=self.plan.retry)
+        if record is not None:
+            self.kept.append(record)
             return None
-        skeleton = skeleton_path(plan.out, self.subject) if self.skeleton_hash else ""
-        arguments = {
-            "library": str(plan.library),
-            "out": str(plan.out),
-            "take": take,
-            "subject": self.subject,
-            "sha256": described["sha256"],
-            "skeleton": str(skeleton),
-            "targets": self.targets[take],
-            "fields": plan.fields,
-            "key": key,
-            "described": described,
-        }
-        return Job(f"{SOLVE} {take}", JOBS + SOLVE, arguments)
-
-    def _failure(self, take: str, outcome: Outcome) -> Record:
-        """Return the record of a take that failed, after writing it."""
-        described = self.described.get(take, {})
-        record = Record(
-            kind="take",
-            name=take,
-            subject=self.subject,
-            state=outcome.state,
-            key=str(outcome.job.arguments.get("key", "")),
-            error=_reason(outcome).replace(f"{self.plan.library}{os.sep}", ""),
-            inputs={take: described["sha256"]} if described else {},
-            options=dict(self.plan.fields),
-            versions=library_versions(),
-            facts=dict(described),
+        return self._job(
+            SOLVE,
+            planned,
+            skeletons=tuple(self.skeletons),
+            targets=targets,
+            described=described,
         )
-        write_record(take_record_path(self.plan.out, take), record)
-        return record
+
+    def _fail(self, planned: Record, outcome: Outcome, reason: str = "") -> Record:
+        """Return the record of work without a result, after writing it."""
+        state: State = "unwritten"
+        if not isinstance(outcome.value, OutputError):
+            state = outcome.state
+        error = (reason or _reason(outcome)).replace(f"{self.plan.library}{os.sep}", "")
+        facts = self.described.get(planned.name, {}) if planned.kind == "take" else {}
+        return finish_record(planned, self.plan.out, state, error=error, facts=facts)
+
+
+def choose_fit_takes(
+    described: Mapping[str, Mapping[str, Any]], count: int
+) -> list[str]:
+    """Return the takes that together show most motion, in the order of their gain.
+
+    Greedy maximum coverage: each next take adds most to the largest spread of every
+    marker so far (`measure_spread`). Takes without labels are chosen only if no other
+    has labels.
+
+    Args:
+        described: What `describe_take` found of each take.
+        count: Most takes to choose.
+    """
+    labelled = [name for name in described if described[name]["labelled"]]
+    left, chosen = sorted(labelled or described), list[str]()
+    covered: dict[str, float] = {}
+
+    def gain(name: str) -> tuple[float, int]:
+        spread = described[name]["spread"].items()
+        gains = (max(value - covered.get(label, 0.0), 0.0) for label, value in spread)
+        return sum(gains), described[name]["positions"]
+
+    while left and len(chosen) < count:
+        best = max(left, key=gain)
+        left.remove(best)
+        chosen.append(best)
+        for label, value in described[best]["spread"].items():
+            covered[label] = max(covered.get(label, 0.0), value)
+    return chosen
 
 
 def _reason(outcome: Outcome) -> str:

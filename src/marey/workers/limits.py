@@ -13,12 +13,12 @@ ONE_THREAD = dict.fromkeys(
 """Environment of a process that computes in one thread: workers share the cores."""
 
 
-def machine_memory() -> int:
-    """Return the memory of the machine in bytes, as a limit; 0 where it is unknown."""
+def machine_memory(workers: int = 1) -> int:
+    """Return the memory of the machine for each worker in bytes; 0 if unknown."""
     if not hasattr(os, "sysconf"):
         return 0
     size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(size, MIN_MEMORY_LIMIT_BYTES)
+    return max(size // workers, MIN_MEMORY_LIMIT_BYTES)
 
 
 def limit_memory(size: int) -> None:

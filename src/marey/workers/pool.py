@@ -30,7 +30,7 @@ INTERRUPT_S = 1.0
 LENGTH_BYTES = 8
 """Bytes in front of a message that say how long it is."""
 
-State = Literal["done", "failed", "late", "lost"]
+State = Literal["done", "failed", "large", "late", "lost"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,9 @@ class Outcome:
 
     job: Job
     state: State
-    """"done"; "failed": the function raised; "late": it took too long and was stopped;
-    "lost": its worker died every time."""
+    """"done"; "failed": the function raised; "large": it needs more memory than the
+    limit; "late": it took too long and was stopped; "lost": its worker died every time.
+    """
 
     value: Any = None
     """What the function returned, or the error that it raised."""

@@ -31,8 +31,9 @@ def main() -> None:
 def run(job: Job) -> tuple[str, Any]:
     """Return whether a job was done or failed, with its result or its error.
 
-    Errors that marey raises on purpose, and a lack of memory, are failures with a
-    reason for the user. Any other error is a fault of the program: its name is kept.
+    Errors that marey raises on purpose are failures with a reason for the user. Any
+    other error is a fault of the program: its name is kept. A job may also be too large
+    for the memory limit.
     """
     module, _, name = job.function.partition(":")
     try:
@@ -40,7 +41,7 @@ def run(job: Job) -> tuple[str, Any]:
     except MareyError as error:
         return "failed", error
     except MemoryError:
-        return "failed", MareyError("this needs more memory than the limit allows")
+        return "large", MareyError("this needs more memory than the limit allows")
     except Exception as error:
         return "failed", MareyError(f"{type(error).__name__}: {error}")
 

@@ -2,10 +2,9 @@
 
 import json
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +25,7 @@ from marey.errors import OptionError, printable
 
 if TYPE_CHECKING:
     from marey.library import BatchProgress, LibraryTake
+    from marey.library.records import Record
 
 MEGABYTE = 10**6
 
@@ -42,13 +42,15 @@ class BatchArguments:
     """Only recordings like '*.c3d'."""
 
     subject_from: str = ""
-    """Regular expression on the relative path; its first group is the subject."""
+    """Regular expression on the relative path, its first group is the subject; or file:
+    the subject that the file names."""
 
     subjects: Path | None = None
     """CSV (columns take, subject) or TOML ([subjects]) that says whose each take is."""
 
     fit_takes: int = 6
-    """Most takes from which the skeleton of a subject is fitted."""
+    """Most takes from which the skeleton of a subject is fitted: those that together
+    show most motion."""
 
     workers: int = 0
     """Number of processes; 0 is one per core."""
@@ -56,8 +58,14 @@ class BatchArguments:
     dask: str = ""
     """Work on a Dask cluster: the address of its scheduler, or local."""
 
+    slurm: bool = False
+    """Work in jobs of SLURM, one for each of --workers."""
+
+    sbatch: str = ""
+    """Further options of these jobs: --sbatch='--partition=long --time=8:00:00'."""
+
     memory: int = 0
-    """Memory limit of each worker in MB; 0 is the memory of the machine."""
+    """Memory limit of each worker in MB; 0 is its share of the machine's."""
 
     seconds: float = 900.0
     """Longest time for one take."""
@@ -78,6 +86,8 @@ class BatchArguments:
             "fit_takes": self.fit_takes,
             "workers": self.workers,
             "dask": self.dask,
+            "slurm": self.slurm,
+            "sbatch": self.sbatch,
             "memory": self.memory * MEGABYTE,
             "seconds": self.seconds,
             "shard": _parse_shard(self.shard),
@@ -151,33 +161,35 @@ def _fields(solving: SolveArguments) -> dict[str, Any]:
     """
     given = asdict(solving)
     changed = {k: v for k, v in given.items() if v != getattr(DEFAULTS, k)}
-    of_one_take = {"subject", "edits", "sessions", "skeleton"} & set(changed)
+    of_one_take = sorted({"subject", "edits", "sessions"} & set(changed))
     if of_one_take:
-        name = sorted(of_one_take)[0]
-        raise OptionError(f"--{name}", found="it", needed="`marey solve`, take by take")
+        needed = "`marey solve`, take by take"
+        raise OptionError(f"--{of_one_take[0]}", found="it", needed=needed)
     if not changed:
         return {}
     from marey.pipeline import SolveOptions
 
-    options, usual = solving.read_options(), SolveOptions()
-    return {
+    options, usual = replace(solving, skeleton=None).read_options(), SolveOptions()
+    fields = {
         name: getattr(options, name)
         for name in SolveOptions.__dataclass_fields__
         if getattr(options, name) != getattr(usual, name)
     }
+    return fields | ({"skeleton": solving.skeleton} if solving.skeleton else {})
 
 
 def _print_plan(takes: "list[LibraryTake]", as_json: bool) -> int:
     if as_json:
         print_json([asdict(take) for take in takes])
         return EXIT_OK
-    counts = Counter(take.subject for take in takes)
-    for subject in sorted(counts):
-        out.print(f"[bold]{escape(printable(subject))}[/]  {counts[subject]} takes")
-        for take in takes:
-            if take.subject == subject:
-                out.print(f"  {escape(printable(take.name))}")
-    out.print(f"{len(takes)} takes of {len(counts)} subjects")
+    names: dict[str, list[str]] = {}
+    for take in takes:
+        names.setdefault(take.subject, []).append(take.name)
+    for subject in sorted(names):
+        out.print(f"[bold]{escape(printable(subject))}[/]  {len(names[subject])} takes")
+        for name in names[subject]:
+            out.print(f"  {escape(printable(name))}")
+    out.print(f"{len(takes)} takes of {len(names)} subjects")
     return EXIT_OK
 
 
@@ -206,6 +218,7 @@ def _print_json_line(now: "BatchProgress") -> None:
         "subject": record.subject,
         "state": record.state,
         "error": record.error,
+        "kept": now.seconds == 0.0,
         "residual_mm": record.facts.get("residual_mm"),
         "findings": record.facts.get("codes", {}),
         "seconds": round(now.seconds, 3),
@@ -223,32 +236,48 @@ def _bar() -> "Iterator[Callable[[BatchProgress], None]]":
         MofNCompleteColumn,
         Progress,
         TextColumn,
+        TimeElapsedColumn,
         TimeRemainingColumn,
     )
 
     columns = (
         BarColumn(),
         MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
         TimeRemainingColumn(),
         TextColumn("{task.description}"),
     )
-    failed, codes = 0, Counter[str]()
+    failed, erroneous, findings = 0, 0, 0
     with Progress(*columns, console=err) as progress:
-        task = progress.add_task("reading", total=None)
+        task = progress.add_task("reading", total=None, rate="")
 
         def move(now: "BatchProgress") -> None:
-            nonlocal failed
-            failed += now.record.state != "done"
-            codes.update(now.record.facts.get("codes", {}))
-            name = escape(printable(now.record.name, limit=40))
-            text = f"{name}  {failed} failed, {codes.total()} findings"
-            progress.update(task, total=now.total, completed=now.done, description=text)
+            nonlocal failed, erroneous, findings
+            record, severities = now.record, _severities(now.record)
+            failed += record.state != "done"
+            erroneous += "error" in severities
+            findings += len(severities)
+            speed = progress.tasks[task].speed
+            progress.update(
+                task,
+                total=now.total,
+                completed=now.done,
+                rate=f"{60.0 * speed:.0f} takes/min" if speed else "",
+                description=f"{escape(printable(record.name, limit=40))}  "
+                f"{failed} failed, {erroneous} with errors, {findings} findings",
+            )
 
         yield move
 
 
+def _severities(record: "Record") -> list[str]:
+    return [severity for severity, *_ in record.facts.get("findings", [])]
+
+
 def verify(folder: Path, /, *, json_: bool = False) -> int:
-    """Compare every output of a batch with its recorded hash.
+    """Compare every output of a batch with its recorded hash, and the index.
 
     Args:
         folder: Folder of the results of `marey batch`.
@@ -264,6 +293,8 @@ def verify(folder: Path, /, *, json_: bool = False) -> int:
             out.print(f"[red]missing:[/] {escape(printable(name))}")
         for name in found.changed:
             out.print(f"[red]changed:[/] {escape(printable(name))}")
+        for name in found.unrecorded:
+            out.print(f"[yellow]not of this batch:[/] {escape(printable(name))}")
         for name, reason in sorted(found.failed.items()):
             out.print(f"[yellow]failed:[/] {escape(printable(f'{name}: {reason}'))}")
         out.print(f"{found.whole} outputs are as recorded")

@@ -1,0 +1,160 @@
+"""Jobs of a batch on a Dask cluster, when one machine is outgrown.
+
+Every worker of the cluster must see the library and the results under the same paths.
+A job runs in a process of its own below the Dask worker, so that limits of time and
+memory hold there as they do on one machine, and the results are the same to the byte.
+"""
+
+import shlex
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from marey.errors import MareyError, OptionError, import_extra
+from marey.library.options import BatchOptions
+from marey.workers import Job, Outcome, WorkerPool
+
+CONNECT_S = 30.0
+"""Longest wait for a scheduler, in seconds."""
+
+BASE_MEMORY_BYTES = 10**9
+"""Memory of a SLURM job beside what the take may use, in bytes: the Dask worker and the
+libraries. Higher asks for more than is needed. Chosen by hand."""
+
+
+class DaskExecutor:
+    """Jobs of a batch on the workers of a Dask cluster.
+
+    Args:
+        client: A `distributed.Client`.
+        memory: Memory limit of one job, in bytes; 0 = none.
+        seconds: Longest time of one job.
+    """
+
+    def __init__(self, client: Any, memory: int, seconds: float) -> None:
+        dask = import_extra("distributed", "cluster")
+        self._client = client
+        self._limits = memory, seconds
+        self._jobs: dict[Any, Job] = {}
+        self._done = dask.as_completed()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a thread of a worker is free; at least one job always waits."""
+        threads: int = sum(self._client.nthreads().values())
+        return len(self._jobs) <= threads
+
+    def submit(self, job: Job) -> None:
+        """Start a job somewhere on the cluster."""
+        future = self._client.submit(run_under_limits, job, *self._limits, pure=False)
+        self._jobs[future] = job
+        self._done.add(future)
+
+    def wait(self) -> Outcome:
+        """Return the next outcome.
+
+        Dask starts the jobs of a dead worker again elsewhere, and gives up on those
+        that killed several.
+
+        Raises:
+            MareyError: If the scheduler is gone.
+        """
+        future = next(self._done)
+        job = self._jobs.pop(future)
+        if future.status in ("cancelled", "lost"):
+            raise MareyError(
+                "the Dask scheduler is gone; start one and run the same command again: "
+                "what is done is kept"
+            )
+        try:
+            outcome: Outcome = future.result()
+        except Exception:  # KilledWorker, or a worker that cannot import marey
+            return Outcome(job, "lost")
+        finally:
+            future.release()
+        return outcome
+
+
+_pools = threading.local()
+
+
+def run_under_limits(job: Job, memory: int, seconds: float) -> Outcome:
+    """Return the outcome of a job that ran in a process of its own.
+
+    The process stays for the next jobs of this thread, and ends with the Dask worker.
+    """
+    limits = memory, seconds
+    if getattr(_pools, "limits", None) != limits:
+        _pools.limits, _pools.pool = limits, WorkerPool(1, *limits)
+    _pools.pool.submit(job)
+    outcome: Outcome = _pools.pool.wait()
+    return outcome
+
+
+@contextmanager
+def cluster_executor(
+    options: BatchOptions, workers: int, memory: int
+) -> Iterator[DaskExecutor]:
+    """Yield an executor on a cluster, which ends with the block if it began here.
+
+    Args:
+        options: Which cluster: the address of a scheduler, "local", or SLURM.
+        workers: Number of workers of a cluster that begins here.
+        memory: Memory limit of one job, in bytes; 0 = none.
+
+    Raises:
+        MissingExtraError: If Dask is not installed.
+        OptionError: If no scheduler answers, or two clusters are asked for.
+    """
+    dask = import_extra("distributed", "cluster")
+    where: Any = options.dask
+    if options.slurm:
+        where = _slurm_cluster(options, workers, memory)
+    elif options.dask == "local":
+        where = dask.LocalCluster(
+            n_workers=workers, threads_per_worker=1, dashboard_address=None
+        )
+    try:
+        client = dask.Client(where, timeout=CONNECT_S)
+    except (OSError, ValueError) as error:
+        needed = "the address of a running Dask scheduler, such as tcp://head:8786"
+        found = f"{options.dask}: {error}"
+        raise OptionError("dask", found=found, needed=needed) from None
+    try:
+        with client:
+            yield DaskExecutor(client, memory, options.seconds)
+    finally:
+        if where is not options.dask:
+            where.close()
+
+
+def _slurm_cluster(options: BatchOptions, workers: int, memory: int) -> Any:
+    """Return a Dask cluster of SLURM jobs, each with one worker of one thread.
+
+    Jobs that end, by their time limit or with their node, are submitted again.
+    """
+    jobqueue = import_extra("dask_jobqueue", "cluster")
+    if options.dask:
+        needed = "either --dask or --slurm"
+        raise OptionError("slurm", found=f"dask {options.dask}", needed=needed)
+    directives = shlex.split(options.sbatch)
+    given = {text.partition("=")[0] for text in directives}
+    skipped = [
+        usual
+        for name, short, usual in (("--time", "-t", " -t "), ("--mem", "", "--mem="))
+        if given & {name, short}
+    ]
+    try:
+        cluster = jobqueue.SLURMCluster(
+            cores=1,
+            processes=1,
+            memory=f"{memory + BASE_MEMORY_BYTES} B",
+            job_extra_directives=directives,
+            job_directives_skip=skipped,
+        )
+    except (OSError, ValueError) as error:
+        needed = "a machine that can submit jobs to SLURM"
+        raise OptionError("slurm", found=str(error), needed=needed) from None
+    cluster.adapt(minimum_jobs=workers, maximum_jobs=workers)
+    return cluster

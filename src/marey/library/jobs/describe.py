@@ -1,0 +1,98 @@
+"""What a recording shows, before anything is solved."""
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.errors import FormatError
+from marey.io import read
+from marey.library.records import hash_file
+from marey.take import Take
+
+SPREAD_FRAMES = 200
+"""Frames, evenly spaced, that the motion of a take is measured in. More take longer."""
+
+
+def describe_take(path: str, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the hash of a recording, how much it shows and what moves in it.
+
+    Args:
+        path: The file.
+        known: What an earlier run found; a file that did not change is not read again.
+
+    Raises:
+        FormatError: If it cannot be read.
+    """
+    try:
+        sha256 = hash_file(Path(path))
+    except OSError as error:
+        raise FormatError(path, expected="a readable file", found=str(error)) from None
+    if known.get("sha256") == sha256:
+        return dict(known)
+    take = read(path)
+    seen = int(take.seen.sum()) + int(take.sensor_seen.sum())
+    return {
+        "sha256": sha256,
+        "positions": seen,
+        "labelled": is_labelled(take),
+        "spread": measure_spread(take),
+    }
+
+
+def is_labelled(take: Take) -> bool:
+    """Return whether markers have names, and not numbers only ("M001", "*12").
+
+    A take without markers, of sensors, counts as labelled.
+    """
+    stems = Counter(label.rstrip("0123456789") for label in take.labels)
+    return not stems or 2 * max(stems.values()) <= len(take.labels)
+
+
+def read_unchanged(path: Path, sha256: str) -> Take:
+    """Return a recording as it was when the work was planned.
+
+    Raises:
+        FormatError: If it cannot be read, or changed meanwhile.
+    """
+    take = read(path)
+    if take.source.sha256 != sha256:
+        raise FormatError(
+            path, expected="the file that was found", found="one that has changed since"
+        )
+    return take
+
+
+def measure_spread(take: Take) -> dict[str, float]:
+    """Return by how much each marker and sensor moves against the others, in mm.
+
+    It is the root mean square, over the others, of the standard deviation of their
+    distance: 0 on a figure that keeps its pose.
+    """
+    frames = np.unique(
+        np.linspace(0, take.n_frames - 1, SPREAD_FRAMES).astype(np.int64)
+    )
+    points = np.concatenate([take.points, take.T_world_sensor[..., :3, 3]], axis=1)
+    spread = _distance_spread(points[frames])
+    names = (*(label.rpartition(":")[2] for label in take.labels), *take.sensor_names)
+    return {
+        name: round(1e3 * value, 1)
+        for name, value in zip(names, spread.tolist(), strict=True)
+    }
+
+
+def _distance_spread(
+    points: Float[np.ndarray, "frame item 3"],
+) -> Float[np.ndarray, " item"]:
+    spread = np.zeros(points.shape[1])
+    for i in range(points.shape[1]):
+        distance = np.linalg.norm(points - points[:, i : i + 1], axis=-1)
+        known = np.isfinite(distance)
+        count = np.maximum(known.sum(axis=0), 1)
+        mean = np.where(known, distance, 0.0).sum(axis=0) / count
+        square = np.where(known, (distance - mean) ** 2, 0.0).sum(axis=0) / count
+        spread[i] = np.sqrt(square.mean())
+    return spread
