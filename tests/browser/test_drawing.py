@@ -53,7 +53,7 @@ def test_what_was_drawn_with_is_given_back(open_tab, double):
     tab.page.keyboard.press("r")
     tab.select("LeftFoot")
     held = []
-    for number in range(6):
+    for number in range(4):
         tab.page.locator("select.takes").select_option(str((number + 1) % 2))
         tab.until(f"marey.snapshot().take === {(number + 1) % 2}")
         live(tab)
@@ -62,7 +62,7 @@ def test_what_was_drawn_with_is_given_back(open_tab, double):
             tab.wait_for_frame()
         held.append(live(tab))
     assert held[0]["Buffer"] > 20
-    assert held[1:] == held[:1] * 5
+    assert held[1:] == held[:1] * 3
 
 
 def test_an_edit_that_is_tried_and_dropped_leaves_nothing_behind(open_tab, walked):
@@ -70,14 +70,14 @@ def test_an_edit_that_is_tried_and_dropped_leaves_nothing_behind(open_tab, walke
         tab = open_tab(viewer.url, script=COUNTED)
         tab.until("document.querySelectorAll('.row.joint').length > 0", 300)
         held = []
-        for _ in range(3):
+        for _ in range(2):
             rename(tab, "LeftFoot", "Boot")
             assert outcome(tab) == ""
             live(tab)
             tab.page.get_by_role("button", name="Drop").click()
             tab.until("marey.select('LeftFoot')")
             held.append(live(tab))
-        assert held[1:] == held[:1] * 2
+        assert held[0] == held[1]
 
 
 @pytest.fixture(scope="module")
