@@ -74,7 +74,7 @@ def codes(solution):
 @pytest.fixture(scope="module")
 def suit():
     """A person with 41 markers and a sensor on each of 15 bodies."""
-    return record(seconds=6.0, **NOISE, **SKIN)
+    return record(seconds=8.0, **NOISE, **SKIN)
 
 
 @pytest.fixture(scope="module")
@@ -297,7 +297,7 @@ def test_one_sensor_is_enough_for_the_delay():
 
 
 def test_the_delay_is_corrected_and_reported(suit, solved):
-    late = record(seconds=6.0, sensor_delay=0.05, **NOISE, **SKIN)
+    late = record(seconds=8.0, sensor_delay=0.05, **NOISE, **SKIN)
     solution = marey.solve(late)
     finding = next(f for f in solution.report.findings if f.code == "time-offset")
     assert finding.value == pytest.approx(0.05, abs=1e-3)
