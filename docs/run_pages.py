@@ -12,10 +12,12 @@ import io
 import os
 import re
 import shlex
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from unittest import mock
+
+import marey.cli
 
 BLOCK = re.compile(
     r"^<!-- setup\n(.*?)^-->|^```(python|sh|text)\n(.*?)^```", re.M | re.S
@@ -57,18 +59,25 @@ def run_shell(code):
         words = shlex.split(line.partition(" > ")[0], comments=True)
         if words[:1] != ["marey"] or words[1] == "view":  # a server
             continue
-        done = subprocess.run(
-            [sys.executable, "-m", *words],
-            env={**os.environ, "COLUMNS": WIDTH},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            check=False,
-        )
-        if done.returncode:
-            raise SystemExit(f"{line}\n{done.stdout}")
-        printed += done.stdout
+        code, text = run_command(words[1:])
+        if code:
+            raise SystemExit(f"{line}\n{text}")
+        printed += text
     return printed
+
+
+def run_command(words):
+    """Return the exit code of a command of marey, and all that it prints."""
+    printed = io.StringIO()
+    with (
+        mock.patch.dict(os.environ, COLUMNS=WIDTH),
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(printed),
+    ):
+        try:
+            marey.cli.main(words)
+        except SystemExit as end:
+            return end.code, printed.getvalue()
 
 
 def run_page(path, show=False):

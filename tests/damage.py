@@ -31,7 +31,7 @@ def error_message(read, path):
     return ""
 
 
-def survive(read, path, count=300, seed=77):
+def survive(read, path, count=100, seed=77):
     """Assert that damage gives a result or a typed error that prints."""
     rng = np.random.default_rng(seed)
     data = path.read_bytes()

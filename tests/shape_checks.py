@@ -3,7 +3,7 @@
 The import hook of jaxtyping makes the check of a function when it is defined and checks
 arguments twice in every call, which takes longer than most of the functions. Here a
 check is made when its function is first called; in each test it sees the first calls
-and then one in as many, with --slow all of them.
+and then a few, with --slow all of them.
 """
 
 import ast
@@ -19,8 +19,11 @@ from jaxtyping import _import_hook
 COMPILERS = {"no_type_check", "njit", "lean", "inner", "inlined"}
 """Decorators of functions that are not checked: Numba could not compile a check."""
 
-FIRST = 8
-"""Calls of one function that are checked in each test, then one in as many."""
+FIRST = 3
+"""Calls of one function that are checked in each test."""
+
+THEN = 64
+"""After them, one call in so many is checked."""
 
 RUN_LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 """Functions whose bodies run after the call, when the context of its axes is over."""
@@ -69,7 +72,7 @@ def _check_function(function, typechecker):
         if turn != Turn.number:
             turn, calls = Turn.number, 0
         calls += 1
-        passed_over = calls > FIRST and calls % FIRST and not Turn.every_call
+        passed_over = calls > FIRST and calls % THEN and not Turn.every_call
         if passed_over or Turn.no_call:
             with jaxtyped("context"):  # checks inside see no axes of the caller
                 return function(*args, **kwargs)

@@ -457,4 +457,4 @@ def test_damage_to_either_file_gives_a_typed_error_or_a_result(suffix, pair, req
     def read(_):
         return marey.read_motion(path).T_world_joint()
 
-    survive(read, target, 150)
+    survive(read, target)

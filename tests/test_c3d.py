@@ -441,21 +441,26 @@ def test_cut_poses_are_reported(rng, tmp_path):
 
 
 @unchecked
-def test_a_changed_byte_before_the_frames_seldom_passes_in_silence(rng, tmp_path):
+def test_a_changed_byte_before_the_frames_seldom_passes_in_silence(rng, tmp_path, slow):
     data = small_file(rng)
     path = tmp_path / "a.c3d"
     reference = outcome(data, path)
     assert codes(reference) == set()
     start = len(data) - FRAMES * POINTS * 16
     changes = (1, 2, 4, 8, 16, 0x7F, 0x80, 0xFF)
+    cases = [
+        (offset, change)
+        for i, (offset, change) in enumerate(product(range(start), changes))
+        if slow or i % 5 == 0  # with 5, every change meets every place in a word
+    ]
     silent = 0
-    for offset, change in product(range(start), changes):
+    for offset, change in cases:
         broken = bytearray(data)
         broken[offset] ^= change
         found = outcome(broken, path)
         same = found is None or np.array_equal(found.points, reference.points)
         silent += not same and not codes(found)
-    assert silent / (start * len(changes)) < 0.002
+    assert silent / len(cases) < 0.002
 
 
 @unchecked

@@ -48,7 +48,9 @@ def z_scores(found, true):
 
 
 @pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize("soft_tissue", [0.003, 0.010])
+@pytest.mark.parametrize(
+    "soft_tissue", [pytest.param(0.003, marks=pytest.mark.slow), 0.010]
+)
 def test_standard_deviations_are_consistent_with_soft_tissue(soft_tissue):
     """`benchmarks/calibrate.py` does the same with 200 people."""
     z = []

@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 import marey
 from marey import synth
 from marey.anatomy import names as vrm
-from marey.clinical.plug_in_gait import _center_beside
+from marey.clinical.plug_in_gait import center_beside
 from marey.errors import DataError, OptionError
 from marey.motion import Contact
 from marey.numerics import geometry
@@ -349,7 +349,7 @@ def test_the_centre_of_a_joint_is_on_the_chord():
     """At its distance from the marker, at a right angle, in the plane of the wand."""
     rng = np.random.default_rng(4)
     mark, upper, wand = rng.normal(size=(3, 50, 3))
-    center = _center_beside(mark, upper, wand, 0.05)
+    center = center_beside(mark, upper, wand, 0.05)
     np.testing.assert_allclose(np.linalg.norm(center - mark, axis=1), 0.05)
     right = np.sum((center - mark) * (center - upper), axis=1)
     np.testing.assert_allclose(right, 0.0, atol=1e-12)

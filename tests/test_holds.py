@@ -49,7 +49,11 @@ def test_a_hand_on_a_rail(walk):
 
 
 @pytest.mark.parametrize(
-    ("other", "at"), [("Hips", [0.1, 0.17, 0.05]), ("RightHand", [0.0, 0.0, -0.05])]
+    ("other", "at"),
+    [
+        ("Hips", [0.1, 0.17, 0.05]),
+        pytest.param("RightHand", [0.0, 0.0, -0.05], marks=pytest.mark.slow),
+    ],
 )
 def test_a_hand_on_a_hip_and_on_the_other_hand(walk, other, at):
     point = "LeftHand" if other == "Hips" else "LeftHandEnd"

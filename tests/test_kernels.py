@@ -180,7 +180,11 @@ def test_changed_imports_of_imports_change_the_digest(tmp_path):
         (tmp_path / f"{name}.py").write_text(text)
 
     def digest():
-        for function in (cache._content, cache.imported_sources, cache.source_digest):
+        for function in (
+            cache.read_content,
+            cache.imported_sources,
+            cache.source_digest,
+        ):
             function.cache_clear()
         return cache.source_digest(tmp_path / "a_kernel.py", tmp_path)
 

@@ -188,7 +188,7 @@ def test_the_number_of_workers_does_not_change_a_byte(library, solved, tmp_path)
 
 
 def test_a_cluster_gives_the_same_bytes(library, solved, tmp_path):
-    again(library, tmp_path / "cluster", dask="local", workers=2)
+    again(library, tmp_path / "cluster", dask="local", workers=1)
     assert content(tmp_path / "cluster") == content(solved)
 
 

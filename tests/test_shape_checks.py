@@ -9,7 +9,7 @@ import pytest
 import shape_checks
 from beartype import beartype
 from jaxtyping import Float, TypeCheckError
-from shape_checks import FIRST, Turn, check_some_calls
+from shape_checks import FIRST, THEN, Turn, check_some_calls
 
 from marey.numerics import geometry
 
@@ -43,8 +43,8 @@ def test_the_package_is_checked():
 
 
 def test_first_calls_of_each_test_are_checked_and_then_some(add, monkeypatch):
-    expected = [*range(1, FIRST + 1), 2 * FIRST, 3 * FIRST]
-    assert refusals(add, GOOD, WRONG, calls=3 * FIRST) == expected
+    expected = [*range(1, FIRST + 1), THEN, 2 * THEN]
+    assert refusals(add, GOOD, WRONG, calls=2 * THEN) == expected
     monkeypatch.setattr(Turn, "number", Turn.number + 1)
     assert refusals(add, GOOD, WRONG, calls=1) == [1]
 

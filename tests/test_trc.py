@@ -221,7 +221,7 @@ def test_a_trc_keeps_its_unit_and_axis_when_rewritten(take_of, tmp_path):
 def test_damage_gives_a_typed_error_or_a_take(rows, tmp_path, request):
     path = tmp_path / "x.trc"
     path.write_bytes(text(rows).encode())
-    survive(marey.read, path, 150)
+    survive(marey.read, path)
 
 
 def test_no_line_ends_in_a_blank_which_opensim_would_drop(tmp_path):

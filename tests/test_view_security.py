@@ -105,7 +105,7 @@ def upgrade(viewer, browser, host, origins):
 
 def test_it_listens_on_this_machine_only(viewer, folder, patch):
     """S1: 127.0.0.1 and no other address; anywhere else warns and needs the token."""
-    assert viewer._socket.getsockname()[0] == "127.0.0.1"
+    assert viewer.url.startswith(f"http://127.0.0.1:{viewer.port}/")
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.2", viewer.port), timeout=5).close()
     with contextlib.ExitStack() as stack:

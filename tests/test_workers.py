@@ -75,10 +75,13 @@ def test_a_job_that_takes_all_memory_fails_with_the_reason():
     assert "more memory" in str(outcomes["take_memory 0"].value)
 
 
-def test_the_end_of_a_pool_ends_its_workers():
-    began = time.monotonic()
+def test_the_end_of_a_pool_ends_its_workers(tmp_path):
+    note = tmp_path / "process"
     with WorkerPool(1) as pool:
-        pool.submit(job("sleep", seconds=600))
-        process = pool._busy[0].process
-    assert process.returncode is not None
+        pool.submit(job("sleep", seconds=600, note=str(note)))
+        while not (note.exists() and note.read_text()):
+            time.sleep(0.05)
+        began = time.monotonic()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(note.read_text()), 0)
     assert time.monotonic() - began < 60.0

@@ -25,13 +25,6 @@ COUNTED = """(() => {
   }
 })()"""
 
-BLOCKED = """(() => {
-  const open = HTMLCanvasElement.prototype.getContext;
-  HTMLCanvasElement.prototype.getContext = function (kind, ...rest) {
-    return kind.includes("webgl") ? null : open.call(this, kind, ...rest);
-  };
-})()"""
-
 
 @pytest.fixture(scope="module")
 def double(walked, walk, tmp_path_factory):
@@ -60,7 +53,7 @@ def test_what_was_drawn_with_is_given_back(open_tab, double):
     tab.page.keyboard.press("r")
     tab.select("LeftFoot")
     held = []
-    for number in range(6):
+    for number in range(4):
         tab.page.locator("select.takes").select_option(str((number + 1) % 2))
         tab.until(f"marey.snapshot().take === {(number + 1) % 2}")
         live(tab)
@@ -69,7 +62,7 @@ def test_what_was_drawn_with_is_given_back(open_tab, double):
             tab.wait_for_frame()
         held.append(live(tab))
     assert held[0]["Buffer"] > 20
-    assert held[1:] == held[:1] * 5
+    assert held[1:] == held[:1] * 3
 
 
 def test_an_edit_that_is_tried_and_dropped_leaves_nothing_behind(open_tab, walked):
@@ -77,19 +70,19 @@ def test_an_edit_that_is_tried_and_dropped_leaves_nothing_behind(open_tab, walke
         tab = open_tab(viewer.url, script=COUNTED)
         tab.until("document.querySelectorAll('.row.joint').length > 0", 300)
         held = []
-        for _ in range(3):
+        for _ in range(2):
             rename(tab, "LeftFoot", "Boot")
             assert outcome(tab) == ""
             live(tab)
             tab.page.get_by_role("button", name="Drop").click()
             tab.until("marey.select('LeftFoot')")
             held.append(live(tab))
-        assert held[1:] == held[:1] * 2
+        assert held[0] == held[1]
 
 
 @pytest.fixture(scope="module")
 def blocked(open_tab, double):
-    return open_tab(double.as_uri(), script=BLOCKED)
+    return open_tab(double.as_uri(), draws=False)
 
 
 def test_a_browser_that_cannot_draw_says_so_in_the_place_of_the_scene(blocked):
@@ -130,18 +123,6 @@ def test_programs_find_the_page_there_too(blocked):
     assert blocked.ask("marey.draw()") == 0
     assert blocked.snapshot["draws"] is False
     assert blocked.snapshot["camera"] is None
-
-
-def test_edits_go_without_drawing(open_tab, walked):
-    with marey.view(walked, browser=False, block=False) as viewer:
-        tab = open_tab(viewer.url, script=BLOCKED)
-        tab.until("document.querySelectorAll('.row.joint').length > 0", 300)
-        rename(tab, "LeftFoot", "Boot")
-        assert outcome(tab) == ""
-        tab.page.get_by_role("button", name="Keep").click()
-        tab.until("marey.select('Boot')")
-        assert tab.page.get_by_role("button", name="Drag in the scene").count() == 0
-        assert tab.error_messages == []
 
 
 def sorted_as_tree(skeleton):

@@ -20,6 +20,14 @@ def viewer(walked, edits_path):
 
 @pytest.fixture(scope="module")
 def shared(open_tab, viewer):
+    tab = open_tab(viewer.url, draws=False)
+    tab.until("document.querySelectorAll('.row.joint').length > 0", 300)
+    return tab
+
+
+@pytest.fixture(scope="module")
+def drawn(open_tab, viewer):
+    """The page with its scene, for edits that drag in it."""
     tab = open_tab(viewer.url)
     tab.until("document.querySelectorAll('.row.joint').length > 0", 300)
     return tab
@@ -27,7 +35,11 @@ def shared(open_tab, viewer):
 
 @pytest.fixture
 def tab(shared):
-    """The page with nothing selected and no edit kept."""
+    return cleared(shared)
+
+
+def cleared(shared):
+    """Return the page with nothing selected and no edit kept."""
     if shared.page.get_by_text("Drop", exact=True).is_visible():
         shared.page.get_by_text("Drop", exact=True).click()
         shared.until("!document.querySelector('.trial')")
@@ -71,8 +83,6 @@ EDITS = {
     "split": split,
     "cut": lambda tab: press(tab, "LeftHand", "Cut from LeftLowerArm"),
     "join": lambda tab: choose(tab, "LeftHand", "Join with", "LeftUpperArm", "Join"),
-    "place-marker": lambda tab: drag(tab, "LSHN"),
-    "place-joint": lambda tab: drag(tab, "LeftLowerLeg"),
     "bad": mark_bad,
     "ground": set_ground,
 }
@@ -113,10 +123,9 @@ def sees(tab, wanted):
     return seen
 
 
-@pytest.mark.parametrize("name", EDITS)
-def test_an_edit_is_tried_kept_and_undone(tab, name):
+def try_keep_and_undo(tab, edit):
     before = look(tab)
-    EDITS[name](tab)
+    edit(tab)
     assert outcome(tab) == ""
     sides = tab.page.locator(".trial th").all_inner_texts()
     assert sides == ["before", "after"]
@@ -127,8 +136,13 @@ def test_an_edit_is_tried_kept_and_undone(tab, name):
     assert tab.error_messages == []
 
 
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edit_is_tried_kept_and_undone(tab, name):
+    try_keep_and_undo(tab, EDITS[name])
+
+
 def test_what_was_undone_is_done_again(tab):
-    EDITS["place-joint"](tab)
+    EDITS["kind"](tab)
     assert outcome(tab) == ""
     keep(tab)
     after = look(tab)
@@ -166,3 +180,15 @@ def test_what_was_kept_is_in_the_file_in_the_order_it_was_done(tab, edits_path):
     assert [line[0] for line in lines] == ["1", "2"]
     undo(tab)
     assert [edit.do for edit in marey.read_edits(edits_path)] == ["kind"]
+
+
+# Last, because from here on a second page draws every change.
+@pytest.mark.parametrize("name", ["LSHN", "LeftLowerLeg"])
+def test_a_marker_or_joint_is_dragged_kept_and_put_back(drawn, name):
+    try_keep_and_undo(cleared(drawn), lambda tab: drag(tab, name))
+
+
+def test_nothing_is_dragged_where_nothing_is_drawn(tab):
+    actions = open_edit_actions(tab, "LeftLowerLeg")
+    assert actions.get_by_role("button", name="Cut from LeftUpperLeg").count() == 1
+    assert actions.get_by_role("button", name="Drag in the scene").count() == 0

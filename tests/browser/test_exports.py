@@ -12,7 +12,7 @@ import marey
 @pytest.fixture(scope="module")
 def served(open_tab, walked):
     with marey.view(walked, browser=False, block=False) as viewer:
-        tab = open_tab(viewer.url)
+        tab = open_tab(viewer.url, draws=False)
         tab.until("document.querySelectorAll('.row.joint').length > 0", 300)
         tab.page.get_by_role("button", name="Export").click()
         yield tab

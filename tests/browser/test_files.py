@@ -19,7 +19,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def tab(open_tab, folder):
     with marey.view(folder / "one.bvh", browser=False, block=False) as viewer:
-        tab = open_tab(viewer.url)
+        tab = open_tab(viewer.url, draws=False)
         tab.until("document.querySelectorAll('.row.joint').length > 0", 300)
         yield tab
 

@@ -27,7 +27,7 @@ def edits_path(tmp_path_factory):
 @pytest.fixture(scope="module")
 def shared(open_tab, solved, edits_path):
     viewer = marey.view(solved, browser=False, block=False, edits=edits_path)
-    tab = open_tab(viewer.url)
+    tab = open_tab(viewer.url, draws=False)
     tab.until("document.querySelectorAll('.row.joint').length > 0", 300)
     yield tab
     viewer.close()

@@ -30,7 +30,7 @@ def viewer(take, tmp_path):
 
 @pytest.fixture
 def tab(open_tab, viewer):
-    tab = open_tab(viewer.url)
+    tab = open_tab(viewer.url, draws=False)
     tab.until(f"document.querySelectorAll('{NAMES}').length > 0", 300)
     return tab
 

@@ -76,7 +76,7 @@ def leg_axes_of_wands(
             center = T_world[:, names[child], :3, 3]
             apart = np.linalg.norm(places[:, mark] - center, axis=-1)
             apart = float(np.nanmean(apart))
-            lower = _center_beside(places[:, mark], upper, places[:, wand], apart)
+            lower = center_beside(places[:, mark], upper, places[:, wand], apart)
             outward = sign * (places[:, mark] - lower)
             R = T_world[:, names[segment], :3, :3]
             local = np.swapaxes(R, -1, -2) @ _frame(upper - lower, outward)
@@ -132,7 +132,7 @@ def _hip_center(
     return np.asarray(geometry.apply(T_world[:, names[vrm.HIPS]], center))
 
 
-def _center_beside(mark: Points, upper: Points, wand: Points, apart: float) -> Points:
+def center_beside(mark: Points, upper: Points, wand: Points, apart: float) -> Points:
     """Return the centre of a joint beside its marker, on the side away from the wand.
 
     The "chord" of Kadaba 1990: as far from the marker as given, in the plane of marker,

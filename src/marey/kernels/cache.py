@@ -33,7 +33,8 @@ def kernel_sources(package: Path = PACKAGE) -> list[Path]:
 
 
 @cache
-def _content(path: Path) -> bytes:
+def read_content(path: Path) -> bytes:
+    """Return the bytes of a file, which is read once."""
     return path.read_bytes()
 
 
@@ -53,7 +54,7 @@ def imported_sources(path: Path, package: Path = PACKAGE) -> frozenset[Path]:
         found.add(source)
         if not source.stem.endswith("_kernel"):
             continue
-        for name in IMPORT.findall(_content(source)):
+        for name in IMPORT.findall(read_content(source)):
             waiting.append(
                 package.joinpath(*name.decode().split(".")).with_suffix(".py")
             )
@@ -66,7 +67,7 @@ def source_digest(path: Path, package: Path = PACKAGE) -> str:
     total = hashlib.sha256()
     for source in sorted(imported_sources(path, package)):
         total.update(source.relative_to(package).as_posix().encode() + b"\0")
-        total.update(_content(source) + b"\0")
+        total.update(read_content(source) + b"\0")
     return total.hexdigest()
 
 
