@@ -15,7 +15,7 @@ from marey.live.frame import Frame
 from marey.live.intake import Intake
 from marey.live.recorder import Recorder
 from marey.live.sinks import Sink, open_sink
-from marey.live.sources import open_source
+from marey.live.sources import CONNECT_S, open_source
 from marey.live.statistics import RATE_TOLERANCE, StreamStatistics
 from marey.live.tracking import LivePose, SkeletonTracker
 from marey.report import Finding
@@ -152,7 +152,7 @@ def stream(
     skeleton: Skeleton | str | PathLike[str] | None = None,
     *,
     to: str | Sequence[str] = (),
-    timeout: float = 5.0,
+    timeout: float = CONNECT_S,
     retry: bool = False,
     overwrite: bool = False,
     **options: Any,

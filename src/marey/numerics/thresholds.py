@@ -54,7 +54,7 @@ MARKER_NOISE_M = 1e-3
 Raised, smaller errors pass. Chosen by hand."""
 
 MIN_POSE_POINTS = 3
-"""Points off one line that determine a pose."""
+"""Points off one line that determine a pose (Horn 1987)."""
 
 SAMPLE_FRAMES = 300
 """Frames from which a shape or a spread is estimated where more would only take longer.
