@@ -23,7 +23,7 @@ as a fraction of the figure's size. Higher makes bodies heavier. Chosen by hand.
 
 TINY_MASS_FRACTION = 1e-3
 """Smallest mass of a body, as a fraction of the figure's mass. Guards simulations:
-lower values make them stiff and unstable."""
+lower values make them stiff and unstable. Chosen by hand."""
 
 BODY_MASS_INDEX = 22.5
 """Mass of a person over the square of the height, in kg/m^2. Higher makes people
