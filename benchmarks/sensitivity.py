@@ -133,8 +133,8 @@ class Uses:
     def functions_with(self, constant: Constant) -> frozenset[Function]:
         """Return the functions in which a number is used, path and qualified name.
 
-        The name is empty where it is used outside of functions: in a default or a
-        decorator. A field of options is used wherever its name is read.
+        The name is empty where it is used outside of functions. A default is used by
+        its function, a field of options wherever its name is read.
         """
         path = constant.path
         inside = [name for name, rows in self._functions[path] if constant.line in rows]
@@ -152,8 +152,7 @@ def functions_of(node: ast.AST, name: str = "") -> Iterator[tuple[str, range]]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, FUNCTIONS):
             inner = f"{name}{child.name}"
-            body = range(child.body[0].lineno, lines_of(child).stop)
-            yield inner, body
+            yield inner, range(child.lineno, lines_of(child).stop)
             yield from functions_of(child, f"{inner}.<locals>.")
         else:
             prefix = f"{name}{child.name}." if isinstance(child, ast.ClassDef) else name
