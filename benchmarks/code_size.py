@@ -75,7 +75,7 @@ FIRST_VERSION = {
     "modules in one folder, max": 45,
     "lines of code": 43800,
     "cognitive complexity above 15, functions": 58,
-    "constants": 708,
+    "constants": 702,
     "duplicated lines": 2136,
 }
 """Figures of the version before the packages were divided by idea, counted likewise."""

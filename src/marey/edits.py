@@ -381,13 +381,11 @@ def _triple(values: Triple, digits: int = 1) -> str:
 
 
 def _millimetres(position: Triple) -> str:
-    x, y, z = position
-    return f"{_triple((1e3 * x, 1e3 * y, 1e3 * z))} mm"
+    return f"{_triple(tuple(1e3 * value for value in position))} mm"
 
 
 def _degrees(rotation: Triple) -> str:
-    x, y, z = map(math.degrees, rotation)
-    return f"{_triple((x, y, z))}°"
+    return f"{_triple(tuple(map(math.degrees, rotation)))}°"
 
 
 def _sensor_pose(edit: Edit) -> str:
