@@ -136,6 +136,28 @@ def openpose():
     return json.dumps({"fps": 30, "frames": frames}, indent=1).encode()
 
 
+def markerless():
+    """Three frames of two segments, one of them not found once."""
+    pelvis, thigh = [100.0, 200.0, 950.0], [100.0, 300.0, 900.0]
+    rows = [[pelvis, thigh], [pelvis, None], [thigh, pelvis]]
+    content = {
+        "startTime": 0,
+        "frameRate": 85,
+        "labels": [],
+        "segments": [{"name": name, "length": 300} for name in ("Pelvis", "RThigh")],
+        "frames": [
+            {
+                "frame": n,
+                "markers": [],
+                "segmentPos": row,
+                "segmentRot": [[0, 0, 1]] * 2,
+            }
+            for n, row in enumerate(rows, 1)
+        ],
+    }
+    return json.dumps(content, indent=1).encode()
+
+
 def sleap():
     """Five frames of two animals with three nodes, as SLEAP's analysis files."""
     memory = io.BytesIO()
@@ -152,6 +174,7 @@ def sleap():
 FILES = {
     "hdf5": sleap(),
     "openpose": openpose(),
+    "markerless": markerless(),
     "keypoints": KEYPOINTS.encode(),
     "trb": trb(),
     "htr": HTR.encode(),

@@ -162,6 +162,18 @@ def test_the_vertical_direction_does_not_matter(soft_walker, rotation):
     assert two.lengths == pytest.approx(one.lengths, abs=1e-4)
 
 
+def test_feet_are_level_at_rest_whatever_their_pose_in_single_frames(soft_walker):
+    _, take, _, found = soft_walker
+    true = true_skeleton(take)
+    for side in "LR":
+        slopes = []
+        for one in (found.skeleton, true):
+            heel, toe = (one.marker_labels.index(side + m) for m in ("HEE", "TOE"))
+            x, y, z = one.marker_offset[toe] - one.marker_offset[heel]
+            slopes.append(np.degrees(np.arctan2(z, np.hypot(x, y))))
+        assert slopes[0] == pytest.approx(slopes[1], abs=3.0)
+
+
 def test_the_initial_skeleton_hardly_matters(soft_walker):
     _, take, start, found = soft_walker
     rng = np.random.default_rng(1)

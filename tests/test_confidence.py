@@ -5,8 +5,10 @@ from dataclasses import replace
 import numpy as np
 import posed
 import pytest
+from calibrated import linkage, perturb, random_rotations, record_take
 
 import marey
+from marey.calibration import calibrate
 from marey.cleaning import mask_unsure
 
 
@@ -66,6 +68,42 @@ def test_weights_lower_the_error_of_unequal_noise(walk):
         for k, one in enumerate((plain, weighted)):
             errors[k] += np.sum((pose(skeleton, one) - exact) ** 2)
     assert errors[1] < 0.8 * errors[0]
+
+
+def test_the_skeleton_of_sure_points_is_that_without_confidences(rng):
+    true = linkage(rng)
+    take = record_take(true, random_rotations(rng, 3, 60, 0.6), rng, noise=1e-3)
+    plain, sure = calibrate(true, take), calibrate(true, with_confidence(take, 1.0))
+    np.testing.assert_array_equal(sure.skeleton.offset, plain.skeleton.offset)
+
+
+def test_exact_points_give_the_exact_skeleton_whatever_their_confidences(rng):
+    true = linkage(rng)
+    take = record_take(true, random_rotations(rng, 3, 60, 0.6), rng)
+    weighted = with_confidence(take, rng.uniform(0.1, 1.0, take.seen.shape))
+    found = calibrate(perturb(true, rng, 0.01), weighted).skeleton
+    assert found.lengths[2] == pytest.approx(true.lengths[2], abs=1e-7)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_weights_lower_the_error_of_bones_and_keep_it_calibrated():
+    errors, z = [], []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        true = linkage(rng)
+        take = record_take(true, random_rotations(rng, 3, 40, 0.5), rng)
+        confidence = rng.choice([0.05, 1.0], size=take.seen.shape)
+        plain = noisy(take, 0.001 / np.sqrt(confidence)[..., None], seed)
+        start = perturb(true, rng, 0.005)
+        found = [
+            calibrate(start, one).skeleton
+            for one in (plain, replace(plain, confidence=confidence))
+        ]
+        errors.append([one.lengths[2] - true.lengths[2] for one in found])
+        z.append(errors[-1][1] / found[1].length_sd[2])
+    rms = np.sqrt(np.mean(np.square(errors), axis=0))
+    assert rms[1] < 0.75 * rms[0]
+    assert 0.7 < np.sqrt(np.mean(np.square(z))) < 1.3
 
 
 def test_points_below_the_smallest_confidence_are_gaps(walk):

@@ -130,6 +130,31 @@ def test_flat_json_is_refused(tmp_path):
         marey.read(path)
 
 
+def test_a_markerless_trial_has_the_origins_of_its_segments(tmp_path):
+    path = tmp_path / "walk-3d-data.json"
+    path.write_bytes(foreign.FILES["markerless"])
+    take = marey.read(path)
+    assert (take.labels, take.rate) == (("Pelvis", "RHip"), 85.0)
+    np.testing.assert_allclose(take.points[0], [[0.1, 0.2, 0.95], [0.1, 0.3, 0.9]])
+    assert not take.seen[1, 1]
+    assert "rotations-left-out" in {f.code for f in take.source.findings}
+
+
+def test_segments_computed_from_markers_are_left_out_unless_wanted(tmp_path):
+    content = json.loads(foreign.FILES["markerless"])
+    content["labels"] = [{"name": "Chest"}]
+    for frame in content["frames"]:
+        frame["markers"] = [[1.0, 2.0, 3.0]]
+    path = tmp_path / "swing-3d-data.json"
+    path.write_text(json.dumps(content))
+    assert marey.read(path).labels == ("Chest",)
+    assert marey.read(path, computed=True).labels == ("Pelvis", "RHip", "Chest")
+    content["frames"][1]["markers"] *= 2
+    path.write_text(json.dumps(content))
+    with pytest.raises(FormatError, match="2 markers of 1"):
+        marey.read(path)
+
+
 def test_sleap_has_animals_gaps_and_scores(tmp_path):
     path = tmp_path / "a.analysis.h5"
     path.write_bytes(foreign.FILES["hdf5"])

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import shutil
 import subprocess
 
@@ -10,7 +11,7 @@ import samples
 
 import marey
 from marey import synth
-from marey.cli import main
+from marey.cli import main, solve_progress
 from marey.viewer.worker.session import WorkerSession
 
 
@@ -47,6 +48,18 @@ def test_verbose_tells_files_and_stages_and_quiet_nothing(rods, tmp_path, capsys
     assert "clean begins" not in shown.err
     _, shown = run(capsys, "solve", rods, "--quiet")
     assert (shown.out, shown.err) == ("", "")
+
+
+def test_a_piped_solve_prints_its_steps_and_the_time_left(rods, capsys, monkeypatch):
+    monkeypatch.setattr(solve_progress, "QUIET_SECONDS", 0.0)
+    steps = run(capsys, "solve", rods)[1].err
+    numbers = [int(n) for n in re.findall(r"solving: step (\d+) of", steps)]
+    assert numbers == sorted(numbers)
+    assert len(numbers) >= 5
+    assert not run(capsys, "solve", rods, "--quiet")[1].err
+    half = next(s for s, share in solve_progress.BEGINS_AT.items() if share == 0.5)
+    assert "about 8 s left" in solve_progress.describe_step(half, 8.0)
+    assert "left" not in solve_progress.describe_step("clean", 0.0)
 
 
 def test_warnings_of_the_library_are_printed_unless_quiet(rods, capsys, monkeypatch):

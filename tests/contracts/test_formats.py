@@ -291,4 +291,6 @@ def test_frames_and_markers_can_be_chosen(fmt, tmp_path):
 def test_every_format_file_is_registered():
     folder = Path(marey.io.__file__).parent / "formats"
     names = {path.stem for path in folder.iterdir() if not path.stem.startswith("_")}
-    assert names == set(marey.io.registry.FORMAT_NAMES)
+    assert names == set(marey.io.registry.FORMAT_SUFFIXES)
+    for one in marey.formats():
+        assert marey.io.registry.FORMAT_SUFFIXES[one.name] == one.suffixes

@@ -28,18 +28,21 @@ def as_c_float64(values: Array) -> Array:
     return np.require(values, dtype=float, requirements=["C", "W"])
 
 
-def recording_of(take: Take) -> Recording:
-    """Return the recording of a take in the layout of the compiled kernels.
+def points_with_confidence(take: Take) -> Float[Array, "frame marker _"]:
+    """Return the positions of markers, with their confidences if there are any.
 
     Information is proportional to confidence: a point of confidence c has the variance
     of a sure one divided by c. Points without a confidence are sure.
     """
-    points = take.points
-    if np.isfinite(take.confidence).any():
-        factor = np.clip(
-            np.where(np.isnan(take.confidence), 1.0, take.confidence), 0, 1
-        )
-        points = np.concatenate([points, factor[..., None]], axis=-1)
+    if not np.isfinite(take.confidence).any():
+        return take.points
+    factor = np.clip(np.where(np.isnan(take.confidence), 1.0, take.confidence), 0, 1)
+    return np.concatenate([take.points, factor[..., None]], axis=-1)
+
+
+def recording_of(take: Take) -> Recording:
+    """Return the recording of a take in the layout of the compiled kernels."""
+    points = points_with_confidence(take)
     return as_c_float64(points), as_c_float64(take.T_world_sensor)
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import chdtri, ndtr
 
 from marey.anatomy import names as vrm
 from marey.attach.match import JointMatch, path_between
@@ -72,6 +71,8 @@ class BoneComparison:
         The size differs, or, of two skeletons that were estimated alike, the sum of
         squared deviations is an outlier of its chi-squared distribution.
         """
+        from scipy.special import chdtri, ndtr  # slow to import
+
         if self.is_other_size or not self.repeated:
             return self.is_other_size
         deviation = (self.found_m - self.given_m) / self.sd_m

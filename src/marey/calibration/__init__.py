@@ -118,7 +118,7 @@ def calibrate(
         return _keep_skeleton(problem, f"fewer than {MIN_SAMPLES} frames show it")
     if len(problem.model.names) < 2:
         return _keep_skeleton(problem, "it has no joints")
-    sampled = problem.sample_sessions(options.frames_per_take(problem.n_takes))
+    sampled = problem.sample_positions(options.frames_per_take(problem.n_takes))
     order = order_sessions_by_information(problem.parameters, sampled)
     problem = _reorder_sessions(problem, order)
     undetermined = "too few frames show it, or nothing of it moves"
@@ -158,7 +158,7 @@ def _problem_in_sessions(
             )
         return build_problem(skeleton, takes, options.sessions)
     apart = build_problem(skeleton, takes, range(len(takes)))
-    sampled = apart.sample_sessions(options.frames_per_take(max(apart.n_takes, 1)))
+    sampled = apart.sample_positions(options.frames_per_take(max(apart.n_takes, 1)))
     found = find_sessions(apart.parameters, sampled)
     if len(set(found)) == len(found):
         return apart
@@ -186,7 +186,7 @@ def _initialise(
     if options.keep_bones:
         return init_from_known_skeleton(problem, options.known_markers)
     if not problem.is_person:
-        sampled = problem.sample_sessions(options.frames_per_take(problem.n_takes))
+        sampled = problem.sample_positions(options.frames_per_take(problem.n_takes))
         parameters, immobile = detect_hinges(parameters, sampled)
         problem = replace(problem, parameters=parameters)
         return init_generic(problem, immobile)

@@ -33,7 +33,8 @@ def estimate_joint_covariance(
     model, scale = fit.estimate.model, fit.estimate.parameters.marker_scale
     square, freedom = [], []
     for n, session in enumerate(residuals(fit.estimate)):
-        relative = np.sum(session.vector**2, axis=-1) / scale[n] ** 2
+        precision = fit.estimate.poses[n].confidence / scale[n] ** 2
+        relative = precision * np.sum(session.vector**2, axis=-1)
         n_axes = session.vector.shape[-1]
         square.append(relative[session.seen])
         freedom.append(n_axes - fit.leverage[n][session.seen])

@@ -323,13 +323,19 @@ class ModelParameters:
 class FramePoses:
     """Sampled frames of one session, and the pose of the model in each."""
 
-    points: Float[Array, "frame marker 3"]
-    """Measured markers in the order of the model, in metres; NaN where occluded."""
+    points: Float[Array, "frame marker _"]
+    """Measured markers in the order of the model, in metres; NaN where occluded. A
+    fourth component is the confidence, the factor of the marker's weight."""
 
     root_position: Float[Array, "frame 3"]
     """Position of the root in the world, in metres."""
 
     R_world_segment: Float[Array, "frame segment 3 3"]
+
+    @property
+    def confidence(self) -> Float[Array, "_ _"]:
+        """Factor of each marker's weight, by frame and marker; 1 if there is none."""
+        return self.points[..., 3] if self.points.shape[-1] > 3 else np.ones((1, 1))
 
 
 class CenterMotion(NamedTuple):

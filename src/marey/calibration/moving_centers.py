@@ -53,15 +53,15 @@ def follow_centers(estimate: Estimate) -> Estimate:
 
 def points_with_fixed_centers(
     estimate: Estimate, session: int
-) -> Float[Array, "frame marker 3"]:
-    """Return the points of a session as they were if no centre had moved."""
+) -> Float[Array, "frame marker _"]:
+    """Return the observations of a session as they were if no centre had moved."""
     points = estimate.poses[session].points
     if not estimate.motion:
         return points
     moved = estimate.motion[session].in_world(estimate.parameters.center_motion)
     points = points.copy()
     for n, below in enumerate(_markers_below(estimate.model)):
-        points[:, below] -= moved[:, n, None]
+        points[:, below, :3] -= moved[:, n, None]
     return points
 
 

@@ -76,7 +76,7 @@ def estimate_marker_noise(
 
 
 def white_share(
-    parameters: ModelParameters, pairs: Sequence[Float[Array, "_ 2 marker 3"]]
+    parameters: ModelParameters, pairs: Sequence[Float[Array, "_ 2 marker _"]]
 ) -> float:
     r"""Return the share of the residual variance that is white noise, 0 to 1.
 
@@ -101,7 +101,8 @@ def white_share(
         ((vector, weight, _),) = residuals(estimate)
         R = estimate.poses[0].R_world_segment[:, parameters.model.marker_segment]
         vector = np.where(weight[..., None] > 0.0, vector, 0.0)
-        local = np.einsum("fkji,fkj->fki", R, vector).reshape(points.shape)
+        local = np.einsum("fkji,fkj->fki", R, vector)
+        local = local.reshape(*points.shape[:3], 3)
         weight = weight.reshape(points.shape[:3])
         pair_weight = weight.prod(axis=1) * session_parameters.marker_scale**2
         change = np.diff(local, axis=1)[:, 0]
@@ -116,8 +117,8 @@ def white_share(
 
 
 def sample_frame_pairs(
-    points: Float[Array, "frame marker 3"],
-) -> Float[Array, "_ 2 marker 3"]:
+    points: Float[Array, "frame marker _"],
+) -> Float[Array, "_ 2 marker _"]:
     """Return pairs of consecutive frames, evenly in time among those well seen."""
     seen = np.isfinite(points).all(axis=-1)
     both_seen = (seen[:-1] & seen[1:]).mean(axis=1)

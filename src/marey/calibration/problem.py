@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.anatomy.names import has_tail, is_person
+from marey.articulated.targets import points_with_confidence
 from marey.calibration.init.poses import pose_spread, sample_takes
 from marey.calibration.model import (
     MECHANICAL_HINGE_SD_RAD,
@@ -34,8 +35,9 @@ class CalibrationProblem:
 
     skeleton: Skeleton
     parameters: ModelParameters
-    sessions: tuple[Float[Array, "_ point 3"], ...]
-    """Points of the skeleton in each session, in metres; NaN where occluded."""
+    sessions: tuple[Float[Array, "_ point _"], ...]
+    """Points of the skeleton in each session, in metres; NaN where occluded. A fourth
+    component is the confidence."""
 
     take_frames: tuple[tuple[int, ...], ...]
     """Number of frames of every take of each session."""
@@ -61,7 +63,7 @@ class CalibrationProblem:
         return self.parameters.model
 
     @property
-    def takes(self) -> list[list[Float[Array, "_ point 3"]]]:
+    def takes(self) -> list[list[Float[Array, "_ point _"]]]:
         """Points of every take by session."""
         return [
             np.split(points, np.cumsum(frames)[:-1])
@@ -73,9 +75,9 @@ class CalibrationProblem:
         """Number of takes in all sessions."""
         return sum(map(len, self.take_frames))
 
-    def sample_sessions(
+    def sample_observations(
         self, frames_per_take: int
-    ) -> tuple[Float[Array, "_ marker 3"], ...]:
+    ) -> tuple[Float[Array, "_ marker _"], ...]:
         """Return sampled frames of every session, markers in the order of the model.
 
         Args:
@@ -83,6 +85,12 @@ class CalibrationProblem:
         """
         sampled = [sample_takes(takes, frames_per_take) for takes in self.takes]
         return tuple(points[:, self.order] for points in sampled)
+
+    def sample_positions(
+        self, frames_per_take: int
+    ) -> tuple[Float[Array, "_ marker 3"], ...]:
+        """Return `sample_observations` without confidences."""
+        return tuple(x[..., :3] for x in self.sample_observations(frames_per_take))
 
     @property
     def seen_first(self) -> Bool[Array, " marker"]:
@@ -121,7 +129,7 @@ def build_problem(
 
 def problem_of_sessions(
     skeleton: Skeleton,
-    sessions: tuple[Float[Array, "_ point 3"], ...],
+    sessions: tuple[Float[Array, "_ point _"], ...],
     take_frames: tuple[tuple[int, ...], ...],
     take_session: tuple[int, ...],
 ) -> CalibrationProblem:
@@ -171,15 +179,16 @@ def problem_of_sessions(
 
 def _takes_by_session(
     skeleton: Skeleton, takes: Sequence[Take], take_session: Sequence[int]
-) -> dict[int, list[Float[Array, "_ point 3"]]]:
+) -> dict[int, list[Float[Array, "_ point _"]]]:
     """Return the takes of each session that shows the skeleton often enough.
 
     Those with most motion come first, so that the order of the takes does not matter.
     """
     sessions, n_seen = {}, {}
+    n_components = max(points_with_confidence(take).shape[-1] for take in takes)
     for number in sorted(set(take_session)):
         of_session = [
-            _skeleton_points(skeleton, take)
+            _skeleton_points(skeleton, take, n_components)
             for take, session in zip(takes, take_session, strict=True)
             if session == number
         ]
@@ -235,16 +244,22 @@ def attached_points(
     )
 
 
-def _skeleton_points(skeleton: Skeleton, take: Take) -> Float[Array, "frame point 3"]:
-    """Return the points of a skeleton in a take.
+def _skeleton_points(
+    skeleton: Skeleton, take: Take, n_components: int
+) -> Float[Array, "frame point _"]:
+    """Return the points of a skeleton in a take, with confidences as component 4 of 4.
 
     Labels are matched by `match_labels`; points that the take does not have are NaN.
     """
     marker = marker_columns(skeleton, take)
     sensor = match_labels(skeleton.sensor_names, take.sensor_names)
-    points = np.full((take.n_frames, len(marker), 3), np.nan)
-    points[:, marker >= 0] = take.points[:, marker[marker >= 0]]
     corners = np.full((take.n_frames, len(sensor), len(SENSOR_POINTS), 3), np.nan)
     T = take.T_world_sensor[:, sensor[sensor >= 0]]
     corners[:, sensor >= 0] = points_of_poses(T)
-    return np.concatenate([points, corners.reshape(len(points), -1, 3)], axis=1)
+    n_markers = len(marker)
+    points = np.ones((take.n_frames, n_markers + corners[0, ..., 0].size, n_components))
+    points[..., :3] = np.nan
+    observed = points_with_confidence(take)[:, marker[marker >= 0]]
+    points[:, np.flatnonzero(marker >= 0), : observed.shape[-1]] = observed
+    points[:, n_markers:, :3] = corners.reshape(take.n_frames, -1, 3)
+    return points

@@ -19,6 +19,7 @@ from marey.anatomy.names import (
     without_side,
 )
 from marey.anatomy.t_pose import (
+    UP,
     shortest_rotation,
     stand_on_ground,
     t_pose_rotations,
@@ -29,6 +30,7 @@ from marey.calibration.solver.bundle_adjustment import CalibrationFit
 from marey.numerics import geometry
 from marey.numerics.procrustes import points_seen
 from marey.numerics.sensor_points import SENSOR_POINTS, poses_of_points
+from marey.numerics.thresholds import FEW
 from marey.skeleton import Kind, Skeleton, bone_length_sd
 
 Array = np.ndarray
@@ -127,8 +129,33 @@ def unknown_rolls(fit: CalibrationFit) -> tuple[str, ...]:
 def _t_pose(fit: CalibrationFit) -> Float[Array, "segment 3 3"]:
     """Return the rotations of all segments of a person in a T-pose."""
     tree = _body_tree(fit)
-    R = np.repeat(np.eye(3)[None], len(tree.names), axis=0)
-    return t_pose_rotations(tree, R, _limb_sides(fit, tree))
+    return t_pose_rotations(tree, _level_feet(fit), _limb_sides(fit, tree))
+
+
+def _level_feet(fit: CalibrationFit) -> Float[Array, "segment 3 3"]:
+    """Return rotations of the segments that make feet level; the identity for others.
+
+    A foot is level as it stands: in the tenth of the frames in which its markers are
+    lowest. One that is far from level there, as of somebody who lies, stays.
+    """
+    model, poses = fit.estimate.model, fit.estimate.poses
+    R = np.repeat(np.eye(3)[None], len(model.names), axis=0)
+    for i, name in enumerate(model.names):
+        markers = model.markers_of(i)
+        if without_side(name) != FOOT or not markers:
+            continue
+        height = np.concatenate(
+            [one.points[:, markers, 2].mean(axis=1) for one in poses]
+        )
+        seen = np.isfinite(height)
+        if not seen.any():
+            continue
+        standing = height <= np.quantile(height[seen], FEW)
+        vertical = np.concatenate([one.R_world_segment[:, i, 2] for one in poses])
+        up = np.median(vertical[standing], axis=0)
+        if up @ UP > 0.5 * np.sqrt(2.0) * np.linalg.norm(up):
+            R[i] = shortest_rotation(up, UP)
+    return R
 
 
 def _body_tree(fit: CalibrationFit) -> BodyTree:

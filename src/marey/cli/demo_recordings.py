@@ -6,7 +6,8 @@ import numpy as np
 from rich.table import Table
 
 from marey import synth
-from marey.cli.application import make_folder, out, show_progress
+from marey.cli.application import make_folder, out
+from marey.cli.solve_progress import show_solve_progress
 from marey.editing import solve
 from marey.io import read, read_motion, write
 from marey.metrics import compare
@@ -96,7 +97,7 @@ def _solve(
 ) -> Solution:
     """Write and solve a recording, print its errors and return the solution."""
     write(take, path, overwrite=True)
-    with show_progress(f"solving {path.name}") as report_stage:
+    with show_solve_progress(f"solving {path.name}") as report_stage:
         solution = solve(path, options=options, progress=report_stage)
     motion_path = path.with_name(f"{path.stem}_solved.bvh")
     write(solution, motion_path, overwrite=True)

@@ -331,13 +331,12 @@ def recognise(path: str | PathLike[str], needs: Sequence[str] = ()) -> Format:
     """
     path = Path(path)
     head = _read_head(path)
-    suffix = path.suffix.lower()
-    matches = [f for f in registry.formats() if f.sniff(head)]
     # Of several formats that recognise the content, prefer the one with this suffix.
-    matches.sort(key=lambda f: suffix not in f.suffixes)
-    able = [f for f in matches if not needs or any(getattr(f, n) for n in needs)]
+    likely = _able(registry.formats_with_suffix(path.name), head, needs)
+    able = likely or _able(registry.formats(), head, needs)
     if able:
         return able[0]
+    matches = _able(registry.formats(), head, ())
     if matches:
         raise _missing_content_error(path, matches[0], needs[0])
     known = (f.name for f in registry.formats() if f.reads)
@@ -347,6 +346,18 @@ def recognise(path: str | PathLike[str], needs: Sequence[str] = ()) -> Format:
         expected=f"one of the formats {', '.join(known)}",
         found=some if head else "an empty file",
     )
+
+
+def _able(
+    candidates: Sequence[Format], head: bytes, needs: Sequence[str]
+) -> list[Format]:
+    """Return the formats that know the content and have one of the readers."""
+    return [
+        known
+        for known in candidates
+        if (not needs or any(getattr(known, need) for need in needs))
+        and known.sniff(head)
+    ]
 
 
 def _missing_content_error(path: Path, found: Format, need: str) -> FormatError:
@@ -403,10 +414,10 @@ def format_for_suffix(path: Path) -> Format:
         OptionError: If no format has it.
     """
     # A format that is only read may share its suffix with one that is written.
-    able = [f for f in registry.formats() if f.writes]
-    for known in able:
-        if any(path.name.lower().endswith(suffix) for suffix in known.suffixes):
+    for known in registry.formats_with_suffix(path.name):
+        if known.writes:
             return known
+    able = (known for known in registry.formats() if known.writes)
     suffixes = ", ".join(suffix for known in able for suffix in known.suffixes)
     raise OptionError("path", found=path.name, needed=f"a suffix out of {suffixes}")
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.special import chdtrc
 
 from marey.bodies import Bodies
 from marey.errors import DataError
@@ -74,6 +73,8 @@ def homogeneity(takes: Sequence[Bodies], **options: Any) -> Homogeneity:
     Raises:
         DataError: If there are fewer than two takes.
     """
+    from scipy.special import chdtrc  # slow to import
+
     if len(takes) < 2:
         raise DataError("takes", found=len(takes), needed="at least 2")
     options = {"mediation": False, **options}

@@ -54,20 +54,30 @@ attributed. Raised, fewer items are held responsible. Chosen by hand."""
 
 MAX_ITERATIONS, TOLERANCE = 50, 1e-12
 
+MAX_NORMAL_LENGTH = 40.0
+"""Length in standard deviations that no normal vector reaches in double precision."""
+
 
 def normal_length_quantile(share: float) -> float:
     """Return a quantile of the length of a vector of three independent normal numbers.
 
-    The squared length has the chi-square distribution with three degrees of freedom,
-    whose quantile is that of the gamma distribution of shape 3 / 2, doubled. The median
-    is 1.538 standard deviations, the first quartile 1.101.
+    The length has Maxwell's distribution, which is inverted by bisection. The median is
+    1.538 standard deviations, the first quartile 1.101.
 
     Args:
         share: Share of the vectors that are shorter, 0 to 1.
     """
-    from scipy.special import gammaincinv  # slow to import
+    low, high = 0.0, MAX_NORMAL_LENGTH
+    while low < (middle := 0.5 * (low + high)) < high:
+        density = math.sqrt(2.0 / math.pi) * middle * math.exp(-0.5 * middle**2)
+        shorter = math.erf(middle / math.sqrt(2.0)) - density
+        low, high = (middle, high) if shorter < share else (low, middle)
+    return high
 
-    return float(np.sqrt(2.0 * gammaincinv(3 / 2, share)))
+
+def logistic(x: Float[Array, "*any"] | float) -> Float[Array, "*any"]:
+    """Return the probability of log odds."""
+    return np.asarray(0.5 + 0.5 * np.tanh(0.5 * np.asarray(x)))
 
 
 def location(x: Float[Array, " value"], method: str = "tukey") -> float:

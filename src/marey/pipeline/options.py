@@ -123,7 +123,7 @@ class SolveOptions(Options):
 
     min_confidence: float = number(0.0, low=0.0, high=1.0)
     """Smallest confidence of a keypoint, 0 to 1; less sure positions are gaps. The
-    confidence of the others is the factor of their weight in the pose."""
+    confidence of the others is the factor of their weight in calibration and pose."""
 
     max_gap: float = number(0.0, low=0.0, infinite=True)
     """Longest gap of a marker that is filled in the takes of the solution, in seconds.

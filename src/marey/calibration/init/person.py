@@ -98,9 +98,9 @@ def _choose_reference(
 
     None if no frame determines all joints.
     """
-    points = np.concatenate(problem.sessions)[:, problem.order]
+    points = np.concatenate(problem.sessions)[:, problem.order, :3]
     n_test = max(TEST_FRAMES // problem.n_takes, MIN_SAMPLES)
-    test_frames = np.concatenate(person.sample_sessions(n_test))
+    test_frames = np.concatenate(person.sample_positions(n_test))
     best, least = None, np.inf
     for frame in candidate_frames(points, landmarks):
         initial = init_from_landmarks(problem, person, landmarks, points, frame)

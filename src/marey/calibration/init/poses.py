@@ -23,7 +23,7 @@ labels to other minima, centimetres away. Chosen by hand."""
 
 
 def sample_frames(
-    points: Float[Array, "frame marker 3"], max_frames: int
+    points: Float[Array, "frame marker _"], max_frames: int
 ) -> Int[Array, " sample"]:
     """Return frames evenly in time among those that are well seen."""
     count = points_seen(points).sum(axis=1)
@@ -35,8 +35,8 @@ def sample_frames(
 
 
 def sample_takes(
-    takes: Sequence[Float[Array, "_ marker 3"]], frames_per_take: int
-) -> Float[Array, "sample marker 3"]:
+    takes: Sequence[Float[Array, "_ marker _"]], frames_per_take: int
+) -> Float[Array, "sample marker _"]:
     """Return frames of the takes of a session, more of those with more motion.
 
     Frames are distributed in proportion to the spread of the poses, with `MIN_SAMPLES`
@@ -57,9 +57,9 @@ def sample_takes(
     return np.concatenate(sampled)
 
 
-def pose_spread(points: Float[Array, "frame marker 3"]) -> float:
+def pose_spread(points: Float[Array, "frame marker _"]) -> float:
     """Return the rms change of the distances between markers over time, in metres."""
-    points = points[sample_frames(points, MIN_SAMPLES)]
+    points = points[sample_frames(points, MIN_SAMPLES), :, :3]
     distance = np.linalg.norm(points[:, :, None] - points[:, None], axis=-1)
     seen = np.isfinite(distance)
     count = np.maximum(seen.sum(axis=0), 1)
@@ -69,7 +69,7 @@ def pose_spread(points: Float[Array, "frame marker 3"]) -> float:
 
 
 def initial_poses(
-    parameters: ModelParameters, points: Float[Array, "frame marker 3"]
+    parameters: ModelParameters, observed: Float[Array, "frame marker _"]
 ) -> FramePoses:
     """Return a pose for every frame by weighted Kabsch fits from root to leaf.
 
@@ -78,9 +78,10 @@ def initial_poses(
 
     Args:
         parameters: Parameters of the model, with the markers of one session.
-        points: Measured markers in the order of the model.
+        observed: Measured markers in the order of the model, perhaps with confidences.
     """
     model, m = parameters.model, parameters.marker_offset[0]
+    points = observed[..., :3]
     n = len(model.names)
     T_root = _root_poses(parameters, points)
     joint = np.empty((len(points), n, 3))
@@ -102,7 +103,7 @@ def initial_poses(
         T = geometry.kabsch(local, world, weight)
         determined = np.isfinite(T).all(axis=(1, 2))
         R[:, i] = np.where(determined[:, None, None], T[:, :3, :3], R[:, p])
-    return FramePoses(points, joint[:, 0].copy(), R)
+    return FramePoses(observed, joint[:, 0].copy(), R)
 
 
 def _root_poses(

@@ -102,7 +102,7 @@ def _marker_tempering(
 
 
 def pose_sampled_frames(
-    initial: Initialisation, sampled: Sequence[Float[Array, "_ marker 3"]]
+    initial: Initialisation, sampled: Sequence[Float[Array, "_ marker _"]]
 ) -> Estimate:
     """Return the initial parameters with the poses of sampled frames."""
     poses = [
@@ -130,7 +130,7 @@ def bundle_adjust(
             is 0 if there are no more than `MIN_ROUNDS`.
     """
     problem = initial.problem
-    sampled = problem.sample_sessions(frames_per_take)
+    sampled = problem.sample_observations(frames_per_take)
     estimate = pose_sampled_frames(initial, sampled)
     rms_before = marker_rms(estimate)
     white, damping = 0.0, 0.0

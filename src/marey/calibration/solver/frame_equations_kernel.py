@@ -24,6 +24,8 @@ reweighted least squares):
 .. math:: \rho(e) = (\nu + 3) \log(1 + e / \nu), \qquad
           w(e) = \frac{1}{\sigma^2}\,\frac{\nu + 3}{\nu + e}, \qquad
           e = \frac{|r|^2}{\sigma^2}
+
+A marker of confidence c has :math:`\sigma^2 / c` in place of :math:`\sigma^2`.
 """
 
 from typing import NamedTuple, no_type_check
@@ -31,6 +33,7 @@ from typing import NamedTuple, no_type_check
 import numpy as np
 from numba import njit
 
+from marey.articulated.targets_kernel import confidence_of
 from marey.numerics.jit import NO_WRAPPERS, inlined, lean
 from marey.numerics.vector3_kernel import add_vector, cross, dot, rotate, set_vector
 
@@ -189,7 +192,7 @@ def _marker_cost(tables, parameters, points, R, scratch):
     # than the arithmetic.
     m, noise = parameters.marker_offset, parameters.marker_noise
     lever, r, joint = scratch.lever, scratch.residual, scratch.joint_position
-    dof, power = tables.student_t_dof, tables.student_t_dof + points.shape[1]
+    dof, power = tables.student_t_dof, tables.student_t_dof + 3.0
     cost = 0.0
     for i in range(len(tables.parent)):
         for k in range(tables.first_marker[i], tables.first_marker[i + 1]):
@@ -201,7 +204,7 @@ def _marker_cost(tables, parameters, points, R, scratch):
                 r[k, x] = points[k, x] - joint[i, x] - lever[k, x]
                 square += r[k, x] * r[k, x]
             if np.isfinite(points[k, 0]):
-                precision = 1.0 / (noise[k] * noise[k])
+                precision = confidence_of(points[k]) / (noise[k] * noise[k])
                 square *= precision
                 scratch.weight[k] = precision * power / (dof + square)
                 cost += power * np.log1p(square / dof)

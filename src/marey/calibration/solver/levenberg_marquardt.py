@@ -91,7 +91,7 @@ def residuals(estimate: Estimate) -> tuple[Residuals, ...]:
     result = []
     for session, poses in enumerate(estimate.poses):
         shape = poses.points.shape
-        vector, weight = np.empty(shape), np.empty(shape[:2])
+        vector, weight = np.empty((*shape[:2], 3)), np.empty(shape[:2])
         arguments = _kernel_arguments(estimate, session)
         cost = residuals_of_frames(*arguments, vector, weight)
         result.append(Residuals(vector, weight, float(cost)))

@@ -22,8 +22,8 @@ from marey.cli.application import (
     out,
     print_json,
     render_finding,
-    show_progress,
 )
+from marey.cli.solve_progress import show_solve_progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -204,7 +204,7 @@ def solve(
     lengths = read_toml(measured, "lengths") if measured else {}
     options = solving.read_options()
     takes = [read(file, **asdict(reading)) for file in files]
-    with show_progress("solving", messages.quiet) as report_stage:
+    with show_solve_progress("solving", messages.quiet) as report_stage:
         solution = solve_takes(takes, options=options, progress=report_stage)
     tables = dict(solution.report.tables)
     if lengths:

@@ -5,7 +5,6 @@ from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import chdtri
 
 from marey.errors import DataError
 from marey.joints.ball.closed_form import FREE_SD_M, NOISE_UNCERTAINTY
@@ -275,6 +274,8 @@ def _classify(
         hinge: Fit of a circle in the plane across the axis.
         noise: Prior covariance of the noise.
     """
+    from scipy.special import chdtri  # slow to import
+
     value, vector = principal
     expected = np.zeros(3)
     if noise is not None:

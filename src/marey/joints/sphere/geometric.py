@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 from scipy.linalg import eigh
-from scipy.special import chdtri
 
 from marey.joints.noise import MIN_INFORMATION_SHARE, BodyNoise
 from marey.joints.sphere.algebraic import ROUNDING, Basis, Center
@@ -95,6 +94,8 @@ class EstimatingEquation:
         chi-square test finds that they disagree, this is the jackknife covariance over
         markers; otherwise it is zero.
         """
+        from scipy.special import chdtri  # slow to import
+
         n_markers = self.score.shape[1] - self.has_residual
         directions = self.score.shape[2]
         total = self.score.sum(axis=0)

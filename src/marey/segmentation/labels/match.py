@@ -6,8 +6,8 @@ from itertools import chain
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import expit
 
+from marey.numerics.robust import logistic
 from marey.numerics.thresholds import FEW
 from marey.report import Finding, Severity, mark_name
 from marey.segmentation.clusters.pair_statistics import (
@@ -388,7 +388,7 @@ def _check_motion(take: Take, match: MarkerSetMatch) -> MarkerSetMatch:
     odds = {used[i]: float(x) for i, x in enumerate(check.support) if x < 0.0}
     for pair, gain in check.swaps.items():
         odds |= {used[i]: -gain for i in pair}
-    probability = {i: float(expit(x)) for i, x in odds.items()}
+    probability = {i: float(logistic(x)) for i, x in odds.items()}
     doubtful = [used[i] for i in check.doubtful]
     wrong = {i for i in doubtful if probability.get(i, 1.0) < FEW}
     members = dict(match.members)

@@ -2,10 +2,10 @@
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import expit
 
 from marey.bodies import Bodies
 from marey.errors import DataError
+from marey.numerics.robust import logistic
 from marey.numerics.thresholds import MIN_SAMPLES
 from marey.segmentation.body_poses import make_bodies
 from marey.segmentation.clusters.model_selection import Clustering, cluster_markers
@@ -109,7 +109,7 @@ def marker_confidence(clustering: Clustering) -> Float[Array, " marker"]:
     margin = support[clustering.owner, np.arange(len(clustering.owner))]
     if len(owned) > 1:
         margin = margin - np.where(owned, -np.inf, support).max(axis=0)
-    return np.asarray(expit(INTERCEPT + SLOPE * margin))
+    return np.asarray(logistic(INTERCEPT + SLOPE * margin))
 
 
 def _mean_log_odds(
@@ -128,4 +128,4 @@ def body_confidence(clustering: Clustering) -> Float[Array, " body"]:
     weakest = np.where(is_pair, clustering.log_odds, np.inf).min(axis=1)
     weakest = np.where(is_pair.any(axis=1), weakest, 0.0)
     of_bodies = [weakest[body].min() for body in members_of_labels(owner)]
-    return np.asarray(expit(INTERCEPT + SLOPE * np.array(of_bodies)))
+    return np.asarray(logistic(INTERCEPT + SLOPE * np.array(of_bodies)))

@@ -8,16 +8,15 @@ Any file of a sequence stands for all of it. Programs that write OpenPose's way 
 all frames in one file: a list of such frames, or `{"fps": ..., "frames": [...]}`.
 """
 
-import json
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Int
 
-from marey.io.contract import Facts, File, Format, decode_text, normalize_text
+from marey.io.contract import Facts, File, Format, normalize_text
+from marey.io.text.json_content import load_json
 from marey.io.text.names import split_subjects, unique_names
 from marey.take import Take
 
@@ -63,7 +62,7 @@ def read_take(file: File) -> Take:
         FormatError: If a file is no such JSON, or its keypoints have no third
             coordinate.
     """
-    content = _load(file, file.path)
+    content = load_json(file, file.path)
     rate = content.get("fps") if isinstance(content, dict) else None
     frames = content.get("frames") if isinstance(content, dict) else content
     if isinstance(frames, list):
@@ -77,15 +76,6 @@ def read_take(file: File) -> Take:
         found = f"{type(error).__name__}: {error}"
         file.fail("frames with people and their keypoints", found, cause=error)
     return _take(file, numbers, keypoints, stated)
-
-
-def _load(file: File, path: Path) -> Any:
-    """Return the content of a JSON file."""
-    try:
-        return json.loads(decode_text(normalize_text(path.read_bytes())))
-    except (OSError, ValueError, RecursionError) as error:
-        line = getattr(error, "lineno", None)
-        file.fail("JSON", f"{path.name}: {error}", line=line, cause=error)
 
 
 def _read_sequence(
@@ -118,7 +108,7 @@ def _read_sequence(
         severity="info",
         value=len(order),
     )
-    return numbers, [_load(file, paths[number]) for number in order]
+    return numbers, [load_json(file, paths[number]) for number in order]
 
 
 def _keypoints(frame: Any) -> dict[Keypoint, Sequence[float]]:

@@ -1,0 +1,20 @@
+"""The content of JSON files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from marey.io.contract import File, decode_text, normalize_text
+
+
+def load_json(file: File, path: Path) -> Any:
+    """Return the content of a JSON file: the one that is read, or one beside it.
+
+    Raises:
+        FormatError: If it is no JSON.
+    """
+    try:
+        return json.loads(decode_text(normalize_text(path.read_bytes())))
+    except (OSError, ValueError, RecursionError) as error:
+        line = getattr(error, "lineno", None)
+        file.fail("JSON", f"{path.name}: {error}", line=line, cause=error)
