@@ -16,19 +16,22 @@ Constants are numeric literals that may have been tuned: each literal, also in a
 or dict, except
 
 - 0, 1, 2 and 0.5, of either sign;
-- factors of units (10, 100, 1000, 1e-3, 1e6, 60, 90, 180, 360) multiplied or divided;
+- factors of units (10, 100, 1000, 1e-3, 1e6, 1e-6, 60, 90, 180, 360) multiplied or
+  divided, and n in 2**n;
 - whole numbers in subscripts, shapes and ranges, unless they are compared there (masks)
   or the loop variable is `_` (a number of iterations); axis=, ddof= and the like, and
   the ranges of options (low=, high=, above=);
 - guards, counted apart: caps (MAX_ITERATIONS and the like), floors (TINY, ROUNDING) up
   to 1e-4, all values up to 1e-9, and bounds of memory, caches and messages (BYTES,
-  PER_CHUNK, CACHED, LISTED, LONGEST);
+  PER_CHUNK, CACHED, LISTED, LONGEST); in folders that serve (SERVING) also times to
+  wait (PAUSE_S, seconds) and what a sender may ask for (MAX_QUEUE, MAX_CLIENTS);
 - coefficients of formulas, counted apart: whole numbers up to 12 in sums, products and
   quotients inside a function (dimensions, degrees of freedom, 4/3 of a sphere),
   divisors of Taylor series (24, 120 ...), and every other 3 inside a function, since
   space has three dimensions and three points fix a pose;
 - published values, counted apart: a comment or docstring of the constant names a
-  source, such as "Winter 2009" or "29 (1996)", or says "published".
+  source, such as "Winter 2009", "29 (1996)" or "RFC 3550", or says "published"; and the
+  whole numbers of network protocols: all below live/codecs, and every PORT.
 
 "Named" are assigned to a name at module level or in a class body, which includes the
 defaults of options; "members" stand in a tuple, list or dict assigned there; all others
@@ -61,9 +64,9 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-OUTSIDE = {"io", "view", "viewer", "cli", "plot", "papers", "synth", "metrics"} | {
-    *("live", "library", "workers", "kernels")
-}
+OUTSIDE = {"io", "view", "viewer", "cli", "plot", "papers", "synth", "metrics"}
+SERVING = {"live", "library", "workers", "kernels"}
+PROTOCOLS = "live/codecs/"
 ROOT = "(root)"
 COMPLEX = 15
 
@@ -72,7 +75,7 @@ FIRST_VERSION = {
     "modules in one folder, max": 45,
     "lines of code": 43800,
     "cognitive complexity above 15, functions": 58,
-    "constants": 708,
+    "constants": 702,
     "duplicated lines": 2136,
 }
 """Figures of the version before the packages were divided by idea, counted likewise."""
@@ -80,17 +83,22 @@ FIRST_VERSION = {
 TABLE = re.compile(r"(?<=<!-- code_size -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 PLAIN = {0, 1, 2, 0.5}
-UNITS = {10, 100, 1000, 1e-3, 1e6, 60, 90, 180, 360}
+UNITS = {10, 100, 1000, 1e-3, 1e6, 1e-6, 60, 90, 180, 360}
 SMALLEST = 1e-9
 LARGEST_COEFFICIENT = 12
-TAYLOR_DIVISORS = {20, 24, 30, 42, 56, 120}
+TAYLOR_DIVISORS = {20, 24, 30, 42, 56, 72, 120}
 DIMENSIONS = 3
 CAP = re.compile(r"ITERATIONS|_BYTES|_PER_CHUNK|_CACHED|_LISTED|LONGEST_")
 FLOOR = re.compile(r"TINY|ROUNDING")
+LIMIT = re.compile(
+    r"(?:PAUSE|RETRY|FLUSH|CONNECT|BUFFER|INTERRUPT)_S|seconds"
+    r"|MAX_(?:QUEUE|CLIENTS|CHANNELS|ATTEMPTS|DEPTH|NAMES|SEGMENTS|CHARACTERS)"
+)
+PORT = re.compile(r"(?:\w+_)?PORT")
 LARGEST_FLOOR = 1e-4
 YEAR = r"(?:18|19|20)\d\d"
 SOURCE = re.compile(
-    rf"(?i:\bpublished)|\({YEAR}\)"
+    rf"(?i:\bpublished)|\({YEAR}\)|\bRFC \d+"
     rf"|\b[A-Z][\w'-]+(?: et al\.| and [A-Z][\w'-]+)?,? ?\(?{YEAR}\b"
 )
 STRUCTURE_KEYWORDS = re.compile(
@@ -100,7 +108,7 @@ STRUCTURE_KEYWORDS = re.compile(
 SHAPE_FIRST = re.compile(r"zeros|empty|ones|full|eye|identity")
 SHAPE_ALL = re.compile(
     r"Array|arange|broadcast_to|moveaxis|range|repeat|reshape|round|slice|swapaxes|tile"
-    r"|transpose"
+    r"|to_bytes|transpose"
 )
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -275,7 +283,7 @@ def is_structure(chain: Sequence[ast.AST], value: object) -> bool:
         chain: The literal and all that it stands in, outwards.
         value: Of the literal.
     """
-    if is_unit_factor(chain, value):
+    if is_unit_factor(chain, value) or is_power_of_two(chain):
         return True
     for i, (child, parent) in enumerate(pairwise(chain)):
         if isinstance(parent, (ast.Compare, ast.stmt)):
@@ -294,6 +302,15 @@ def is_unit_factor(chain: Sequence[ast.AST], value: object) -> bool:
     if not isinstance(parent, (ast.BinOp, ast.AugAssign)) or value not in UNITS:
         return False
     return isinstance(parent.op, (ast.Mult, ast.Div))
+
+
+def is_power_of_two(chain: Sequence[ast.AST]) -> bool:
+    """Whether a literal is the n of 2**n."""
+    parent = chain[1]
+    if not (isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Pow)):
+        return False
+    base = parent.left
+    return isinstance(base, ast.Constant) and base.value == 2 and base is not chain[0]
 
 
 def is_coefficient(chain: Sequence[ast.AST], value: float) -> bool:
@@ -328,8 +345,10 @@ def describe_constant(
     name, place, assigned = place_of(chain)
     if value in PLAIN:
         status = "plain"
-    elif is_guard(name, value):
+    elif is_guard(name, value) or is_limit(module, name):
         status = "guard"
+    elif is_protocol(module, name, value):
+        status = "published"
     elif place == "function" and is_coefficient(chain, value):
         status = "formula"
     else:
@@ -345,6 +364,17 @@ def is_guard(name: str, value: float) -> bool:
     """Whether a number only bounds effort, memory, text or rounding."""
     is_floor = value <= LARGEST_FLOOR and FLOOR.search(name)
     return bool(value <= SMALLEST or CAP.search(name) or is_floor)
+
+
+def is_limit(module: Module, name: str) -> bool:
+    """Whether a number bounds what is waited for, or what others may ask for."""
+    return package_of(module.path) in SERVING and bool(LIMIT.fullmatch(name))
+
+
+def is_protocol(module: Module, name: str, value: float) -> bool:
+    """Whether a number is part of a network protocol."""
+    is_code = module.path.as_posix().startswith(PROTOCOLS) and isinstance(value, int)
+    return is_code or bool(PORT.fullmatch(name))
 
 
 def place_of(chain: Sequence[ast.AST]) -> tuple[str, str, ast.stmt | None]:

@@ -1,17 +1,24 @@
 """Halve and double every tuned number, and see what that does to the answers.
 
-    python benchmarks/sensitivity.py run RESULTS.jsonl [--workers 2] [--only PATTERN]
-    python benchmarks/sensitivity.py report RESULTS.jsonl
+    python benchmarks/sensitivity.py run RESULTS.jsonl [--only PATTERN]
+    python benchmarks/sensitivity.py report RESULTS.jsonl [--page docs/code.md]
 
 A tuned number is any numeric literal of the estimators that `code_size.py` counts: in a
-named constant, in a tuple or inside a line. Each one is doubled in a copy of the
-sources, and the takes of the panel (`panel.py`) that run it are solved, until one of
-them has a figure that changes by 1 % or more; if none has, the number is halved as
-well. A number that no take of the panel runs is reported as such.
+named constant, in a tuple or inside a line. Each one is doubled, and the takes of the
+panel (`panel.py`) that run it are solved, cheapest first, until one of them has a
+figure that changes by 1 % or more; if none has, the number is halved as well. A number
+that no take of the panel runs is reported as such.
+
+The panel is solved once before. Stages are functions of their arguments alone, so each
+call of one is kept with its arguments, its result and the functions that ran inside. A
+change is made in a fork of that process (`live_patch.py`), where a stage with equal
+arguments in which nothing uses the number has the answer that is kept
+(`stage_memo.py`). Kernels are compiled: a number in one is changed in a copy of the
+sources instead, without that saving.
 
 Results are kept one line per change, so that an interrupted run can be resumed: a
-number that stands there already, on the same line of the same source, is not tried
-again.
+number that stands there already, by file, name, place among the numbers of that name
+and value, is not tried again.
 """
 
 import argparse
@@ -24,13 +31,10 @@ import shutil
 import signal
 import sys
 import tempfile
-import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import FrameType
 from typing import Any, NamedTuple
 
 from code_size import (
@@ -43,67 +47,55 @@ from code_size import (
     package_of,
     read_module,
 )
+from live_patch import patch_module
 from panel import NO_EFFECT, UNLIKE, change_of, panel
+from stage_memo import Function, StageMemo
 
 FACTORS = (2.0, 0.5)
 
-TIME_LIMIT = 300.0
+TIME_LIMIT = 600.0
 """Seconds after which a change counts as hanging; a kernel may have to be compiled."""
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 
-Calls = Mapping[str, frozenset[tuple[str, str]]]
-"""For each take of the panel, the functions it calls: path and qualified name. Of a
-kernel all functions count as called as soon as the module is imported."""
+TABLE = re.compile(r"(?<=<!-- sensitivity -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
-class Change(NamedTuple):
-    """One number, and the factor by which it is multiplied."""
+class Number(NamedTuple):
+    """A tuned number, and what identifies it when lines move."""
 
     constant: Constant
-    factor: float
+    key: str
 
-    @property
-    def value(self) -> float:
-        """The number after the change; whole numbers stay whole and differ."""
+    def changed(self, factor: float) -> float:
+        """Return the number after the change; whole numbers stay whole and differ."""
         value = self.constant.value
         if isinstance(value, int):
-            return max(round(value * self.factor), 1) if value > 1 else value + 1
-        return value * self.factor
-
-    @property
-    def key(self) -> str:
-        """What identifies the change in the results."""
-        c = self.constant
-        return f"{c.path}:{c.line}:{c.column}:{c.value!r}*{self.factor:g}"
+            return max(round(value * factor), 1) if value > 1 else value + 1
+        return value * factor
 
 
-# --- which takes run a number ---------------------------------------------------------
+def tuned_numbers(modules: Sequence[Module]) -> list[Number]:
+    """Return every tuned number of the estimators."""
+    numbers, places = [], Counter[str]()
+    for module in modules:
+        for constant in sorted(constants_of(module), key=lambda c: c[1:3]):
+            if constant.status != "tuned" or package_of(module.path) in OUTSIDE:
+                continue
+            name = f"{constant.path}:{constant.name}"
+            places[name] += 1
+            key = f"{name}:{places[name]}:{constant.value!r}"
+            numbers.append(Number(constant, key))
+    return numbers
 
 
-def record_calls(root: Path, takes: Iterable[str]) -> Calls:
-    """Return the functions that each take of the panel calls, and the kernels."""
-    return {take: frozenset(in_child(_calls_of, root, take)) for take in takes}
+def read_modules() -> list[Module]:
+    """Return all modules of the sources."""
+    package = SOURCE / "marey"
+    return [read_module(path, package) for path in sorted(package.rglob("*.py"))]
 
 
-def _calls_of(root: Path, take: str) -> set[tuple[str, str]]:
-    folder = f"{root / 'marey'}{os.sep}"
-    called = set()
-
-    def note(frame: FrameType, event: str, _: object) -> None:
-        path = frame.f_code.co_filename
-        if event == "call" and path.startswith(folder):
-            called.add((path.removeprefix(folder), frame.f_code.co_qualname))
-
-    threading.setprofile(note)
-    sys.setprofile(note)
-    dict(panel())[take]()
-    sys.setprofile(None)
-    for module in list(sys.modules.values()):
-        path = getattr(module, "__file__", None) or ""
-        if path.startswith(folder) and path.endswith("_kernel.py"):
-            called.add((path.removeprefix(folder), ""))
-    return called
+# --- where a number is used -----------------------------------------------------------
 
 
 class Uses:
@@ -114,13 +106,13 @@ class Uses:
         self._functions = {
             m.path.as_posix(): list(functions_of(m.tree)) for m in modules
         }
-        self._mentions: dict[str, set[tuple[str, str]]] = defaultdict(set)
+        self._mentions: dict[str, set[Function]] = defaultdict(set)
         self._derived: dict[str, set[str]] = defaultdict(set)
         for module in modules:
             path = module.path.as_posix()
             for node in ast.walk(module.tree):
                 name = getattr(node, "id", getattr(node, "attr", ""))
-                if name.isupper() and isinstance(node.ctx, ast.Load):
+                if name and isinstance(getattr(node, "ctx", None), ast.Load):
                     self._mentions[name].add((path, self._function_at(path, node)))
             for node in module.tree.body:
                 if isinstance(node, (ast.Assign, ast.AnnAssign)):
@@ -138,21 +130,21 @@ class Uses:
         around = [name for name, rows in self._functions[path] if line in rows]
         return around[-1] if around else ""
 
-    def functions_with(self, constant: Constant) -> set[tuple[str, str]]:
-        """Return the functions in which a number is used.
+    def functions_with(self, constant: Constant) -> frozenset[Function]:
+        """Return the functions in which a number is used, path and qualified name.
 
-        The name is empty where it is used outside of functions: in a class body, a
-        default or a decorator.
+        The name is empty where it is used outside of functions. A default is used by
+        its function, a field of options wherever its name is read.
         """
         path = constant.path
         inside = [name for name, rows in self._functions[path] if constant.line in rows]
-        if inside or not constant.name.isupper():
-            return {(path, inside[-1] if inside else "")}
+        if inside:
+            return frozenset({(path, inside[-1])})
         names = {constant.name}
         while more := {n for name in names for n in self._derived[name]} - names:
             names |= more
         uses = {use for name in names for use in self._mentions[name]}
-        return {use for use in uses if use[1]} or {(path, "")}
+        return frozenset(uses) or frozenset({(path, "")})
 
 
 def functions_of(node: ast.AST, name: str = "") -> Iterator[tuple[str, range]]:
@@ -160,149 +152,61 @@ def functions_of(node: ast.AST, name: str = "") -> Iterator[tuple[str, range]]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, FUNCTIONS):
             inner = f"{name}{child.name}"
-            body = range(child.body[0].lineno, lines_of(child).stop)
-            yield inner, body
+            yield inner, range(child.lineno, lines_of(child).stop)
             yield from functions_of(child, f"{inner}.<locals>.")
         else:
             prefix = f"{name}{child.name}." if isinstance(child, ast.ClassDef) else name
             yield from functions_of(child, prefix)
 
 
-def takes_with(uses: set[tuple[str, str]], calls: Calls) -> list[str]:
-    """Return the takes that call one of these functions; all, if one has no name."""
-
-    def runs(called: frozenset[tuple[str, str]]) -> bool:
-        kernels = {(path, "") for path, _ in uses if path.endswith("_kernel.py")}
-        return bool(called & (uses | kernels))
-
-    plain = any(not name and not path.endswith("_kernel.py") for path, name in uses)
-    return [take for take, called in calls.items() if plain or runs(called)]
+def is_used_by(uses: frozenset[Function], called: frozenset[Function]) -> bool:
+    """Whether one of the functions was called; always, if one has no name."""
+    return any(not name for _, name in uses) or not uses.isdisjoint(called)
 
 
 # --- one change -----------------------------------------------------------------------
 
 
-class Copy:
-    """A copy of the sources with its compiled kernels, in which numbers are changed."""
-
-    def __init__(self, folder: Path) -> None:
-        """Copy the sources, with the times of the files that Numba's cache asks for."""
-        self.root = folder / "src"
-        shutil.copytree(SOURCE, self.root, ignore=shutil.ignore_patterns("page"))
-        self._users = kernel_users(self.root)
-
-    def effect(
-        self, change: Change, takes: Sequence[str], before: Mapping[str, Any]
-    ) -> tuple[float, str]:
-        """Return the change of the first figure that has one, else the largest."""
-        path = self.root / "marey" / change.constant.path
-        text, stamp = path.read_text(encoding="utf-8"), path.stat()
-        caches = self._take_caches(path)
-        try:
-            path.write_text(edited(text, change), encoding="utf-8")
-            return in_child(_effect_of, self.root, list(takes), before)
-        except ChildError as error:
-            return UNLIKE, str(error)
-        finally:
-            path.write_text(text, encoding="utf-8")
-            os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-            self._give_caches(caches)
-
-    def _take_caches(self, path: Path) -> dict[Path, bytes]:
-        """Remove the compiled code of a kernel and of all that call it."""
-        caches = {}
-        for user in self._users.get(path, ()):
-            for cache in (user.parent / "__pycache__").glob(f"{user.stem}.*.nb?"):
-                caches[cache] = cache.read_bytes()
-                cache.unlink()
-        return caches
-
-    def _give_caches(self, caches: Mapping[Path, bytes]) -> None:
-        stems = {(cache.parent, cache.name.partition(".")[0]) for cache in caches}
-        for folder, stem in stems:
-            for cache in folder.glob(f"{stem}.*.nb?"):
-                cache.unlink()
-        for cache, content in caches.items():
-            cache.write_bytes(content)
-
-
-def kernel_users(root: Path) -> dict[Path, set[Path]]:
-    """Return for each kernel the kernels whose compiled code contains it."""
-    name_of = {
-        ".".join(path.relative_to(root).with_suffix("").parts): path
-        for path in root.rglob("*.py")
-    }
-    kernels = [path for path in name_of.values() if path.stem.endswith("_kernel")]
-    imports = {
-        path: {
-            name_of[node.module]
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-            if isinstance(node, ast.ImportFrom) and node.module in name_of
-        }
-        for path in kernels
-    }
-    users = {path: {path} for path in kernels}
-    for _ in kernels:
-        for path, used in imports.items():
-            for one in users:
-                if used & users[one]:
-                    users[one].add(path)
-    return users
-
-
-def edited(text: str, change: Change) -> str:
+def edited(text: str, number: Number, factor: float) -> str:
     """Return a source with one literal changed."""
     lines = text.split("\n")
-    row, column = change.constant.line - 1, change.constant.column
+    row, column = number.constant.line - 1, number.constant.column
     line = lines[row].encode()
     match = re.match(rb"[\d._]+(?:[eE][+-]?\d+)?", line[column:])
-    assert match, change.key
-    literal = repr(change.value).encode()
+    assert match, number.key
+    literal = repr(number.changed(factor)).encode()
     lines[row] = (line[:column] + literal + line[column + match.end() :]).decode()
     return "\n".join(lines)
 
 
-class ChildError(Exception):
-    """What went wrong in a process."""
-
-
-def in_child(work: Callable[..., Any], root: Path, *arguments: Any) -> Any:
-    """Return what a function returns in a process that imports marey from a root."""
-    receiver, sender = multiprocessing.Pipe(duplex=False)
-    process = multiprocessing.Process(
-        target=_child, args=(sender, work, root, *arguments)
-    )
-    process.start()
-    sender.close()
-    try:
-        if not receiver.poll(TIME_LIMIT):
-            os.kill(process.pid or 0, signal.SIGKILL)
-            raise ChildError("no answer in time")
-        good, answer = receiver.recv()
-    except EOFError:
-        raise ChildError("the process died") from None
-    finally:
-        process.join()
-    if not good:
-        raise ChildError(answer)
-    return answer
-
-
-def _child(sender: Any, work: Callable[..., Any], root: Path, *arguments: Any) -> None:
-    sys.path.insert(0, str(root))
-    try:
-        sender.send((True, work(root, *arguments)))
-    except Exception as error:
-        sender.send((False, f"{type(error).__name__}: {error}"[:200]))
-
-
-def _figures(_: Path) -> dict[str, Any]:
-    return {name: dict(solve()) for name, solve in panel()}
-
-
-def _effect_of(
-    _: Path, takes: Sequence[str], before: Mapping[str, Any]
+def effect_in_fork(
+    number: Number, factor: float, memo: StageMemo, uses: frozenset[Function]
 ) -> tuple[float, str]:
+    """Return the effect of a number that is changed in the modules as imported."""
+    path = SOURCE / "marey" / number.constant.path
+    patch_module(path, edited(path.read_text(encoding="utf-8"), number, factor))
+    memo.forget(lambda called: is_used_by(uses, called))
+    return first_effect(memo.cheapest_first(), memo.figures)
+
+
+def effect_in_copy(
+    number: Number, factor: float, takes: Sequence[str], before: Mapping[str, Any]
+) -> tuple[float, str]:
+    """Return the effect of a number in a kernel, in a copy of the sources."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "src"
+        shutil.copytree(SOURCE, root, ignore=shutil.ignore_patterns("page"))
+        path = root / "marey" / number.constant.path
+        text = edited(path.read_text(encoding="utf-8"), number, factor)
+        path.write_text(text, encoding="utf-8")
+        for name in [n for n in sys.modules if n.partition(".")[0] == "marey"]:
+            del sys.modules[name]
+        sys.path.insert(0, str(root))
+        return first_effect(takes, before)
+
+
+def first_effect(takes: Iterable[str], before: Mapping[str, Any]) -> tuple[float, str]:
+    """Return the change of the first figure that has one, else the largest."""
     worst, which, solvers = 0.0, "", dict(panel())
     for take in takes:
         try:
@@ -317,63 +221,74 @@ def _effect_of(
     return worst, which
 
 
+def in_fork(work: Callable[..., tuple[float, str]], *arguments: Any) -> Any:
+    """Return what a function returns in a fork of this process."""
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.Process(target=_answer, args=(sender, work, *arguments))
+    process.start()
+    sender.close()
+    try:
+        if not receiver.poll(TIME_LIMIT):
+            os.kill(process.pid or 0, signal.SIGKILL)
+            return UNLIKE, "no answer in time"
+        return receiver.recv()
+    except EOFError:
+        return UNLIKE, "the process died"
+    finally:
+        process.join()
+
+
+def _answer(sender: Any, work: Callable[..., Any], *arguments: Any) -> None:
+    try:
+        sender.send(work(*arguments))
+    except Exception as error:
+        sender.send((UNLIKE, f"{type(error).__name__}: {error}"[:200]))
+
+
 # --- all changes ----------------------------------------------------------------------
 
 
-def tuned_numbers(modules: Sequence[Module]) -> list[Constant]:
-    """Return every tuned number of the estimators."""
-    return [
-        constant
-        for module in modules
-        for constant in constants_of(module)
-        if constant.status == "tuned" and package_of(Path(constant.path)) not in OUTSIDE
-    ]
-
-
-def read_modules() -> list[Module]:
-    """Return all modules of the sources."""
-    package = SOURCE / "marey"
-    return [read_module(path, package) for path in sorted(package.rglob("*.py"))]
-
-
-def run(results: Path, workers: int, only: str) -> None:
+def run(results: Path, only: str) -> None:
     """Try every number that is not among the results yet."""
     modules, done = read_modules(), read_results(results)
     uses = Uses(modules)
-    numbers = [n for n in tuned_numbers(modules) if re.search(only, n.path)]
-    with tempfile.TemporaryDirectory() as folder:
-        copies = [Copy(Path(folder) / str(i)) for i in range(workers)]
-        print("solving the panel, and again for the calls", flush=True)
-        before, *_ = [in_child(_figures, copy.root) for copy in copies]
-        calls = record_calls(copies[0].root, before)
-        began, count, free = time.perf_counter(), 0, list(copies)
+    numbers = [n for n in tuned_numbers(modules) if re.search(only, n.constant.path)]
+    print(f"{len(numbers)} numbers; solving the panel", flush=True)
+    memo = StageMemo(SOURCE / "marey", panel())
+    began = time.perf_counter()
+    for count, number in enumerate(numbers, 1):
+        places = uses.functions_with(number.constant)
+        for factor in FACTORS:
+            row = done.get(f"{number.key}*{factor:g}")
+            if row is None:
+                row = attempt(number, factor, memo, places)
+                with results.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(row) + "\n")
+            if row["effect"] >= NO_EFFECT:
+                break
+        left = (time.perf_counter() - began) / count * (len(numbers) - count)
+        where = f"{number.constant.path}:{number.constant.line} {number.constant.name}"
+        print(
+            f"{count} of {len(numbers)}, {left / 60:.0f} min left: "
+            f"{where}: {row['effect']:.2%} {row['figure']}",
+            flush=True,
+        )
 
-        def attempt(number: Constant) -> None:
-            nonlocal count
-            copy = free.pop()
-            takes = takes_with(uses.functions_with(number), calls)
-            for factor in FACTORS:
-                change = Change(number, factor)
-                row = done.get(change.key)
-                if row is None:
-                    effect, figure = copy.effect(change, takes, before)
-                    row = {"key": change.key, "effect": effect, "figure": figure}
-                    row |= {"takes": len(takes)}
-                    with results.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(row) + "\n")
-                if row["effect"] >= NO_EFFECT:
-                    break
-            free.append(copy)
-            count += 1
-            left = (time.perf_counter() - began) / count * (len(numbers) - count)
-            name = f"{number.path}:{number.line} {number.name}"
-            print(
-                f"{count} of {len(numbers)}, {left / 60:.0f} min left: "
-                f"{name}: {row['effect']:.2%} {row['figure']}",
-                flush=True,
-            )
 
-        list(ThreadPoolExecutor(workers).map(attempt, numbers))
+def attempt(
+    number: Number, factor: float, memo: StageMemo, uses: frozenset[Function]
+) -> dict[str, Any]:
+    """Return the row of one change."""
+    takes = list(memo.figures)
+    if number.constant.path.endswith("_kernel.py"):
+        found = in_fork(effect_in_copy, number, factor, takes, memo.figures)
+    else:
+        takes = [t for t in takes if is_used_by(uses, memo.called[t])]
+        found = (
+            in_fork(effect_in_fork, number, factor, memo, uses) if takes else (0, "")
+        )
+    key = f"{number.key}*{factor:g}"
+    return {"key": key, "effect": found[0], "figure": found[1], "takes": len(takes)}
 
 
 def read_results(results: Path) -> dict[str, Any]:
@@ -384,25 +299,45 @@ def read_results(results: Path) -> dict[str, Any]:
     return {row["key"]: row for row in rows}
 
 
-def report(results: Path) -> None:
+def report(results: Path, page: Path | None) -> None:
     """Print the effect of every number that stands in the sources, smallest first."""
-    rows, table, missing = read_results(results), [], 0
-    for constant in tuned_numbers(read_modules()):
-        found = [rows.get(Change(constant, factor).key) for factor in FACTORS]
+    rows, table = read_results(results), []
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for constant, key in tuned_numbers(read_modules()):
+        found = [rows.get(f"{key}*{factor:g}") for factor in FACTORS]
         known = [row for row in found if row]
         best = max(known, key=lambda row: row["effect"], default=None)
+        count = counts[package_of(Path(constant.path))]
         if best is None or (best["effect"] < NO_EFFECT and len(known) < len(FACTORS)):
-            missing += 1
+            count["not tried"] += 1
             continue
+        verdict = "effect" if best["effect"] >= NO_EFFECT else "none"
+        count[verdict if best["takes"] else "never run"] += 1
         figure = best["figure"] if best["takes"] else "never run"
-        table.append(
-            (best["effect"], f"{constant.path}:{constant.line}", constant, figure)
-        )
-    for effect, where, constant, figure in sorted(table, key=lambda row: row[:2]):
         name = constant.name or "(in a line)"
-        print(f"{effect:8.2%}  {where}  {name} = {constant.value:g}  {figure}")
-    none = sum(row[0] < NO_EFFECT for row in table)
-    print(f"{len(table)} tried, {none} without effect, {missing} not tried yet")
+        where = f"{constant.path}:{constant.line}  {name} = {constant.value:g}"
+        table.append((best["effect"], where, figure))
+    for effect, where, figure in sorted(table):
+        print(f"{effect:8.2%}  {where}  {figure}")
+    print(package_table(counts))
+    if page:
+        text = page.read_text(encoding="utf-8")
+        table_of_page = TABLE.sub(lambda _: package_table(counts), text)
+        page.write_text(table_of_page, encoding="utf-8")
+
+
+def package_table(counts: Mapping[str, Counter[str]]) -> str:
+    """Return the table of a page: how many numbers of each package have an effect."""
+    columns = ("effect", "none", "never run", "not tried")
+    lines = [
+        "| package | tuned | effect | none | not run by the panel | not tried |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    whole = sum(counts.values(), Counter[str]())
+    for name, count in [*sorted(counts.items()), ("all", whole)]:
+        cells = (name, count.total(), *(count[column] for column in columns))
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
@@ -410,19 +345,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("command", choices=("run", "report"))
     parser.add_argument("results", type=Path)
-    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--only", default="", help="regular expression on the path")
+    parser.add_argument("--page", type=Path, help="page whose table to replace")
     arguments = parser.parse_args()
     for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[name] = "1"
+    os.environ["NUMBA_THREADING_LAYER"] = "workqueue"  # survives a fork
     if arguments.command == "run":
         multiprocessing.set_start_method("fork")
-        import numba  # noqa: F401  imported once, before the processes part
-        import scipy.optimize  # noqa: F401
-
-        run(arguments.results, arguments.workers, arguments.only)
+        sys.path.insert(0, str(SOURCE))
+        run(arguments.results, arguments.only)
     else:
-        report(arguments.results)
+        report(arguments.results, arguments.page)
 
 
 if __name__ == "__main__":

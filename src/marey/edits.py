@@ -356,10 +356,10 @@ def _sentence(edit: Edit) -> str:
         "cut": f"{a} cut from {b}",
         "join": f"{a} joined to {b}",
         "kind": f"{edit.joint} made {a_kind}",
-        "axis": f"{edit.joint} made a hinge about {_triple(edit.axis, 1.0, 3)}",
+        "axis": f"{edit.joint} made a hinge about {_triple(edit.axis, 3)}",
         "rename": f"{edit.name} renamed {edit.to}",
-        "place-marker": f"{edit.marker} placed at {_triple(edit.offset, 1e3)} mm",
-        "place-joint": f"{edit.joint} placed at {_triple(edit.offset, 1e3)} mm",
+        "place-marker": f"{edit.marker} placed at {_millimetres(edit.offset)}",
+        "place-joint": f"{edit.joint} placed at {_millimetres(edit.offset)}",
         "place-sensor": f"{edit.sensor}{_sensor_pose(edit)} on its bone{since}",
         "null-model": f"null model of {members or 'all sensors'} from frames "
         f"{edit.first} to {edit.last}{of_take}, held{since or ' throughout'}",
@@ -376,15 +376,23 @@ def _listed(names: Names) -> str:
     return f"{listed} and {more} more" if more > 0 else listed
 
 
-def _triple(values: Triple, scale: float, digits: int = 1) -> str:
-    return "({})".format(", ".join(f"{scale * value:.{digits}f}" for value in values))
+def _triple(values: Triple, digits: int = 1) -> str:
+    return "({})".format(", ".join(f"{value:.{digits}f}" for value in values))
+
+
+def _millimetres(position: Triple) -> str:
+    return f"{_triple(tuple(1e3 * value for value in position))} mm"
+
+
+def _degrees(rotation: Triple) -> str:
+    return f"{_triple(tuple(map(math.degrees, rotation)))}°"
 
 
 def _sensor_pose(edit: Edit) -> str:
-    placed = f" placed at {_triple(edit.offset, 1e3)} mm" if edit.offset else ""
+    placed = f" placed at {_millimetres(edit.offset)}" if edit.offset else ""
     if not edit.rotation:
         return placed
-    rotated = f" rotated to {_triple(edit.rotation, math.degrees(1.0))}°"
+    rotated = f" rotated to {_degrees(edit.rotation)}"
     return f"{placed} and{rotated}" if placed else rotated
 
 

@@ -23,7 +23,7 @@ as a fraction of the figure's size. Higher makes bodies heavier. Chosen by hand.
 
 TINY_MASS_FRACTION = 1e-3
 """Smallest mass of a body, as a fraction of the figure's mass. Guards simulations:
-lower values make them stiff and unstable."""
+lower values make them stiff and unstable. Chosen by hand."""
 
 BODY_MASS_INDEX = 22.5
 """Mass of a person over the square of the height, in kg/m^2. Higher makes people
@@ -67,7 +67,7 @@ HEMISPHERE_CENTRE = 3.0 / 8.0
 """Distance of the centre of mass of a solid hemisphere from its flat side, in radii, as
 published in tables of centroids."""
 
-NEWTON_STEPS = 12
+NEWTON_ITERATIONS = 12
 """Steps of Newton's method: rounding is reached after eight at most."""
 
 SPHERE_OF_CYLINDER = 4.0 / 3.0
@@ -195,7 +195,7 @@ def capsule_radius(
         length: Lengths between the centres of the two hemispheres, in metres.
     """
     radius = np.cbrt(np.where(volume > 0.0, volume, 1.0) / (np.pi * SPHERE_OF_CYLINDER))
-    for _ in range(NEWTON_STEPS):
+    for _ in range(NEWTON_ITERATIONS):
         excess = radius**2 * (length + SPHERE_OF_CYLINDER * radius) - volume / np.pi
         radius -= excess / (radius * (2.0 * length + 3.0 * SPHERE_OF_CYLINDER * radius))
     return np.where(volume > 0.0, radius, 0.0)

@@ -7,28 +7,30 @@ from jaxtyping import Float
 
 from marey.cleaning.repairs import record_repair
 from marey.numerics.noise import white_difference
-from marey.numerics.thresholds import MIN_SAMPLES, MOST
+from marey.numerics.thresholds import FEW, MIN_SAMPLES, MOST, MOTION_TIME_S
 from marey.report import Finding, Severity
 from marey.take import Take
 
 Array = np.ndarray
 
-PERSON_EXTENT_M = 0.3, 3.0
-"""Smallest and largest extent of the markers of a person along an axis, in metres: from
-the trunk of a child to an adult with stretched arms. Wider doubts fewer units.
-Chosen by hand."""
+MAX_EXTENT_M = 3.0
+"""Largest extent of the markers of a person along an axis, in metres: an adult with
+stretched arms. Higher doubts fewer units. Chosen by hand."""
 
-USUAL_EXTENT_M = 1.5
+PERSON_EXTENT_M = FEW * MAX_EXTENT_M, MAX_EXTENT_M
+"""Smallest and largest extent of the same, in metres: from the trunk of a child on."""
+
+USUAL_EXTENT_M = 0.5 * MAX_EXTENT_M
 """Usual extent of the same, in metres: of several units that fit, the one that comes
-nearest is named. Higher names longer units. Chosen by hand."""
+nearest is named."""
 
 UNITS_M = {"mm": 1e-3, "cm": 1e-2, "in": 0.0254, "ft": 0.3048, "m": 1.0, "km": 1e3}
 """Metres per unit that a recording may have been meant in; inch and foot as published
 in the international yard and pound agreement (1959)."""
 
-MIN_RATE_HZ = 5.0
-"""Rate below which the motion of people is not followed from frame to frame, in hertz.
-Higher doubts more rates. Chosen by hand."""
+MIN_RATE_HZ = 1.0 / MOTION_TIME_S
+"""Rate below which the motion of people is not followed from frame to frame, in
+hertz."""
 
 MAX_SPEED_M_PER_S = 100.0
 """Speed that a tenth of all points never have, in metres per second; the head of a golf

@@ -14,12 +14,10 @@ from jaxtyping import Float
 from marey.anatomy import names as vrm
 from marey.anatomy.landmarks import Landmarks, find_landmarks
 from marey.numerics import geometry
+from marey.numerics.thresholds import MIN_POSE_POINTS
 from marey.skeleton import Skeleton
 
 Array = np.ndarray
-
-RIGID_MARKERS = 3
-"""Markers that determine the rotation of a body."""
 
 
 def landmarks_on(skeleton: Skeleton) -> Landmarks:
@@ -138,14 +136,14 @@ def roll_feet_with_shanks(
 def _is_line(skeleton: Skeleton, foot: int) -> bool:
     """Return whether a foot has markers, but too few for its rotation."""
     markers = int((skeleton.marker_joint == foot).sum())
-    return 0 < markers < RIGID_MARKERS and foot not in skeleton.sensor_joint
+    return 0 < markers < MIN_POSE_POINTS and foot not in skeleton.sensor_joint
 
 
 def _foot_line(skeleton: Skeleton, foot: int) -> Float[Array, " 3"]:
     """Return the vector from heel to toe: between two markers, else along the bone."""
     markers = skeleton.marker_offset[skeleton.marker_joint == foot]
     bone = bone_of(skeleton, foot)
-    if len(markers) < RIGID_MARKERS - 1:
+    if len(markers) < MIN_POSE_POINTS - 1:
         return bone
     line = markers[1] - markers[0]
     return np.asarray(line if line @ bone >= 0.0 else -line)

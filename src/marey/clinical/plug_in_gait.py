@@ -37,8 +37,8 @@ TROCHANTER_SHARE, TROCHANTER_OFFSET_M = 0.1288, -0.04856
 """Distance from the iliac spine to the trochanter, the same way: published."""
 
 MARKER_RADIUS_M = 0.007
-"""Radius of a marker in metres: Plug-in Gait's 14 mm markers. Higher moves the hip's
-centre back."""
+"""Radius of a marker in metres, as published for Plug-in Gait: 14 mm markers. Higher
+moves the hip's centre back."""
 
 WANDS = ("THI", "TIB")
 """Labels of the wands on thigh and shank, without their side."""

@@ -15,9 +15,8 @@ from marey.motion import Motion
 
 Array = np.ndarray
 
-SECONDS_PER_MINUTE = 60.0
 CYCLE_POINTS = 101
-"""Points of a gait cycle, from 0 to 100 per cent."""
+"""Points of a gait cycle, from 0 to 100 per cent, as published curves have them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,7 +138,7 @@ def gait(motion: Motion) -> Gait:
     strides, stances = _strides(plants, motion)
     return Gait(
         plants=plants,
-        cadence=float(SECONDS_PER_MINUTE * (len(starts) - 1) / duration),
+        cadence=float(60.0 * (len(starts) - 1) / duration),
         speed=_speed(motion),
         step_length=lengths,
         step_width=widths,

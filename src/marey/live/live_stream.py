@@ -21,7 +21,7 @@ from marey.live.posing.performers import Performers
 from marey.live.posing.tracking import LivePose
 from marey.live.recording.switch import RecordingSwitch
 from marey.live.sinks import open_sink
-from marey.live.sources import open_source
+from marey.live.sources import CONNECT_S, open_source
 from marey.live.statistics import StreamStatistics
 from marey.live.triggers import OscTriggers
 from marey.report import Finding
@@ -248,7 +248,7 @@ def stream(
     learn: bool = True,
     virtual: bool = False,
     triggers: str = "",
-    timeout: float = 5.0,
+    timeout: float = CONNECT_S,
     retry: bool = False,
     overwrite: bool = False,
     **options: Any,

@@ -173,7 +173,7 @@ class StreamClock:
         if len(self._periods) < RATE_FRAMES and isfinite(known):
             return
         middle = median(self._periods)
-        if len(self._periods) < 4 or middle <= 0.0:
+        if len(self._periods) < 3 or middle <= 0.0:  # a median of three is robust
             return
         rate = 1.0 / middle
         if isfinite(known) and abs(rate / known - 1.0) > RATE_TOLERANCE:

@@ -49,12 +49,17 @@ MOTION_TIME_S = 0.25
 position, a distance or a stance. Raised, predictions bridge longer gaps, and shorter
 steps are overlooked. Chosen by hand."""
 
+VELOCITY_TIME_S = 0.05
+"""Time in seconds over which a velocity is measured: of feet, of the joints that a
+prediction starts from, and of a marker that slips. Raised, it is less noisy, the ends
+of a stance are blurred, and motions of the skin count as slips. Chosen by hand."""
+
 MARKER_NOISE_M = 1e-3
 """Usual noise of an optical marker, in metres, where a take does not show its own.
 Raised, smaller errors pass. Chosen by hand."""
 
 MIN_POSE_POINTS = 3
-"""Points off one line that determine a pose."""
+"""Points off one line that determine a pose (Horn 1987)."""
 
 SAMPLE_FRAMES = 300
 """Frames from which a shape or a spread is estimated where more would only take longer.

@@ -84,7 +84,8 @@ class GaussNewtonOptions(PoseOptions):
 
     outlier: float = number(6.0, low=0.0)
     """Scale of the Geman-McClure loss, in standard deviations: larger residuals lose
-    their weight. 0 for least squares."""
+    their weight. Higher lets gross errors draw the pose; 0 for least squares. Chosen by
+    hand."""
 
     adapt: bool = True
     """Whether the scale of a marker is estimated from its residuals, where these are
@@ -100,7 +101,8 @@ class GaussNewtonOptions(PoseOptions):
     paths over the whole take; 0 solves every frame on its own."""
 
     tolerance: float = number(1e-2, low=0.0)
-    """Relative decrease of the cost below which a step is the last."""
+    """Relative decrease of the cost below which a step is the last. Higher stops
+    earlier. Chosen by hand."""
 
     steps: int = number(MAX_ITERATIONS_GAUSS_NEWTON, low=1)
     """Largest number of steps per frame; 1 or more."""
@@ -146,17 +148,21 @@ class PhysicsOptions(PoseOptions):
 
     stiffness: float = number(2000.0, above=0.0)
     """Stiffness of a marker's spring, in N/m; above 0. The stiffness of a sensor's
-    spring is (marker_sd / sensor_sd)^2 times that."""
+    spring is (marker_sd / sensor_sd)^2 times that. Higher follows markers more, against
+    torques and gravity. Chosen by hand."""
 
     damping: float = number(30.0, low=0.0)
-    """Damping rate of every body, in 1/s: force against its velocity, by its mass."""
+    """Damping rate of every body, in 1/s: force against its velocity, by its mass.
+    Higher comes to rest more slowly, without swinging. Chosen by hand."""
 
     torque: float = number(20.0, low=0.0)
     """Stiffness of the torque to the neutral posture, by the inertia that the joint
-    carries, in 1/s^2 (N m per rad and kg m^2); 0 or more."""
+    carries, in 1/s^2 (N m per rad and kg m^2); 0 or more. Higher draws unseen joints
+    nearer to it. Chosen by hand."""
 
     torque_damping: float = number(0.2, low=0.0)
-    """Damping rate of joints, by the same inertia, in 1/s; 0 or more."""
+    """Damping rate of joints, by the same inertia, in 1/s; 0 or more. Higher comes to
+    rest more slowly. Chosen by hand."""
 
     pull: str = choice("open", "all")
     """Which joints the neutral posture pulls: "open": those of which markers do not
@@ -165,7 +171,8 @@ class PhysicsOptions(PoseOptions):
 
     cutoff: float = number(0.25, above=0.0, infinite=True)
     """Length in metres beyond which a spring is an outlier and off, measured at the
-    pose of a robust fit; infinite for never. Above 0."""
+    pose of a robust fit; infinite for never. Above 0. Higher keeps more gross errors.
+    Chosen by hand."""
 
     shared_within: float = number(0.0, low=0.0)
     """Distance from a joint in metres within which markers pull both bodies that meet
@@ -187,7 +194,8 @@ class PhysicsOptions(PoseOptions):
     it, and needs a simulation."""
 
     rest_speed: float = number(2e-5, above=0.0)
-    """Speed in m/s below which the simulation is at rest; above 0."""
+    """Speed in m/s below which the simulation is at rest; above 0. Higher stops
+    earlier. Chosen by hand."""
 
     steps: int = number(MAX_ITERATIONS_PHYSICS, low=1)
     """Most steps per frame; 1 or more."""

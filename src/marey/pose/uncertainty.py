@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 UNKNOWN_ANGLE_SD = np.pi / np.sqrt(3.0)
-"""Standard deviation of an angle of which nothing is known, uniform over a turn, in
-radians. An angle that is determined no better is unobserved."""
+"""Standard deviation of an angle of which nothing is known, in radians: uniform over a
+turn, as published for that distribution. An angle that is determined no better is
+unobserved."""
 
 SMALLEST_NOISE_M = float(np.sqrt(np.finfo(float).eps))
 """Noise of markers whose residuals are rounding only, in metres."""

@@ -11,14 +11,13 @@ from marey.take import Take
 
 Array = np.ndarray
 
-MAX_STILL_SPEED = 0.2
-"""Largest speed of a point that holds still, in extents of the recording per second.
-Higher counts swinging feet as standing. Chosen by hand."""
+MAX_STILL_SPEED = FEW
+"""Largest speed of a point that holds still, in extents of the recording per
+second."""
 
-MAX_HEIGHT_ERROR = 0.1
+MAX_HEIGHT_ERROR = FEW
 """Largest distance of the ground from z = 0, and largest range of the heights of still
-points, as fractions of the recording's extent. Higher warns less often. Chosen by
-hand."""
+points, as fractions of the recording's extent."""
 
 OTHER_UP_AXES = {
     "y": [[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]],

@@ -25,9 +25,9 @@ from marey.topology.weights import (
 
 Array = np.ndarray
 
-MAX_RESIDUAL_RATIO = 8.0
+MAX_RESIDUAL_RATIO = CERTAIN_SD
 """Largest residual of a joint, as a multiple of the best residual of a typical body, or
-of the noise. Higher keeps more edges. Chosen by hand."""
+of the noise."""
 
 MAX_DISTANCE_RATIO = 1.9
 """Largest distance between a joint and its bodies, as a multiple of the usual distance,

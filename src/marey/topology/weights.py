@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 
 from marey.errors import OptionError
 from marey.joint_fits import JointFits
-from marey.numerics.thresholds import FEW
+from marey.numerics.thresholds import FEW, OUTLIER_SD
 
 Array = np.ndarray
 
@@ -73,9 +73,9 @@ OPEN_RESIDUAL_START = 0.5
 """Excess of the squared residual, in median noise variances, above which a residual
 counts as open. Chosen by hand."""
 
-OPEN_RESIDUAL_SCALE = 10.0
+OPEN_RESIDUAL_SCALE = OUTLIER_SD**2
 """Open squared residual, in median noise variances, at which half of
-`OPEN_DISTANCE_EXPONENT` is reached. Higher prefers near joints less. Chosen by hand."""
+`OPEN_DISTANCE_EXPONENT` is reached."""
 
 EXCESS_ITERATIONS = 50
 """Iterations that find the excess variances; each halves what is left to distribute."""

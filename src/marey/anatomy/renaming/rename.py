@@ -19,7 +19,7 @@ from marey.motion import Motion
 from marey.report import Finding
 from marey.skeleton import Skeleton
 
-MAX_SILENT_ERROR_M = 1e-6
+ROUNDING_M = 1e-6
 """Largest change of a joint's position without a finding, in metres: that of files."""
 
 
@@ -210,7 +210,7 @@ def _fit_clavicle(
 
 
 def _report_merge(name: str, error: float) -> list[Finding]:
-    if error <= MAX_SILENT_ERROR_M:
+    if error <= ROUNDING_M:
         return []
     message = (
         f"the scheme has no place for {name}: merged with its children, "

@@ -19,6 +19,7 @@ from marey.numerics.resampling import evenly_spaced
 from marey.numerics.thresholds import (
     OUTLIER_SD,
     SKIN_MOTION_M,
+    VELOCITY_TIME_S,
 )
 from marey.report import Finding, mark_name
 from marey.take import Take
@@ -35,9 +36,8 @@ MAX_CHANGE_RATIO = 0.5
 """Difference between the jump and the lasting displacement, relative to the jump.
 Higher accepts more motions of the skin as slips. Chosen by hand."""
 
-JUMP_WINDOW_S = 0.05
-"""Seconds before and after a jump whose mean positions must differ by the jump. Higher
-takes motions of the skin for slips. Chosen by hand."""
+JUMP_WINDOW_S = VELOCITY_TIME_S
+"""Seconds before and after a jump whose mean positions must differ by the jump."""
 
 MIN_SIDE_S = 1.0
 """Seconds for which the marker must be seen before and after a slip. Skin that a bent

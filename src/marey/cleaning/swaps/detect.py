@@ -29,7 +29,7 @@ MAX_HIDDEN_S = 2.0
 """Seconds for which the position of an unseen marker is predicted. Higher finds swaps
 across longer gaps, with more false alarms. Chosen by hand."""
 
-BATCH_FRAMES = 64
+PREDICTED_PER_CHUNK = 64
 """Frames whose positions are predicted at once. No effect on answers; higher repeats
 more predictions after each event."""
 
@@ -145,7 +145,7 @@ class _LabelTracker:
         done = 0
         while done < len(frames):
             batch = zip(frames[done:].tolist(), labels[done:], strict=True)
-            jumps = [self._jump(*jump) for jump in islice(batch, BATCH_FRAMES)]
+            jumps = [self._jump(*jump) for jump in islice(batch, PREDICTED_PER_CHUNK)]
             for jump, predicted in zip(jumps, self._predict(jumps), strict=True):
                 done += 1
                 event = self._detect(jump, predicted)

@@ -20,7 +20,7 @@ from marey.cleaning.neighbours import (
     find_neighbours,
 )
 from marey.cleaning.swaps.detect import MIN_OWN_TO_OTHER_RATIO, SwapCandidates
-from marey.numerics.thresholds import MOST
+from marey.numerics.thresholds import CERTAIN_SD, MOST
 
 MIN_REFERENCES = 2
 """Neighbours below which the labels of a group are left as they are. Higher decides
@@ -30,14 +30,10 @@ MAX_RELATIVE_SD = 0.25
 """Largest deviation of the distance to a reference neighbour, relative to the distance.
 Higher compares markers across joints. Chosen by hand."""
 
-MAX_MISFIT = 10.0
-"""Upper bound of the misfit of one distance, in standard deviations. Higher gives
-outliers more effect. Chosen by hand."""
-
-SWAP_COST = 5.0
+SWAP_COST = CERTAIN_SD
 """Transition cost of ignoring a detected swap event, or of inserting a swap that was
 not detected. The unit is a misfit of one standard deviation of one label for one
-correlation time. Higher trusts the detection more. Chosen by hand."""
+correlation time. Higher trusts the detection more."""
 
 INSERT_AT_UNPREDICTED_COST = 2.0
 """Transition cost of inserting a swap at an unpredicted step that does not end at
@@ -210,7 +206,7 @@ class _ViterbiSearch:
                 vector = self.points[:, others] - self.points[:, column, None]
                 deviation = np.abs(np.linalg.norm(vector, axis=-1) - median) / sd
                 known = np.isfinite(deviation)
-                bounded = np.where(known, np.minimum(deviation, MAX_MISFIT), 0.0)
+                bounded = np.where(known, np.minimum(deviation, CERTAIN_SD), 0.0)
                 count = np.maximum(known.sum(axis=1), 1)
                 misfit[:, label, k] = bounded.sum(axis=1) / count
         return misfit

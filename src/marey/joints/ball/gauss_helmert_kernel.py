@@ -63,7 +63,7 @@ def _sine_over_angle(square):
 def _rotation(x, y, z):
     """Return the rotation matrix of a rotation vector (Rodrigues' formula)."""
     square = x * x + y * y + z * z
-    s, half = _sine_over_angle(square), _sine_over_angle(0.25 * square)
+    s, half = _sine_over_angle(square), _sine_over_angle(square / 4.0)
     c = 0.5 * half * half
     xy, xz, yz = c * x * y, c * x * z, c * y * z
     return (

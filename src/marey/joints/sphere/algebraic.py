@@ -35,9 +35,9 @@ MIN_MOMENT_SHARE = 0.02
 without it the centre can move to the other side of the markers. Higher leaves more
 bias. Chosen by hand."""
 
-MIN_SQUARE_SHARE = 1e-4
-"""Smallest squared radius over the largest that counts in the weights. Higher gives
-markers near the centre less weight. Chosen by hand."""
+TINY_SQUARE_SHARE = 1e-4
+"""Squared radius over the largest below which weights no longer grow: a guard against
+the division by that of a marker in the centre."""
 
 MAX_ITERATIONS = 60
 """Largest number of rounds of centre and noise."""
@@ -145,7 +145,7 @@ class AlgebraicFit:
     def _radius_weights(self) -> np.ndarray:
         """Return weights that make squared radii count as radii: 1 / R^2."""
         _, square, _ = self.squared_distances()
-        smallest = MIN_SQUARE_SHARE * square.max()
+        smallest = TINY_SQUARE_SHARE * square.max()
         return np.asarray(self.moments.count / np.maximum(square, smallest))
 
     def _inverse_normal_matrix(self) -> tuple[np.ndarray, np.ndarray, float]:

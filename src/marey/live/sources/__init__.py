@@ -20,8 +20,11 @@ REGISTRY = {
     "qtm": "marey.live.sources.qtm",
 }
 
+CONNECT_S = 5.0
+"""Longest wait for a source, in seconds. Higher gives up later."""
 
-def open_source(text: str, timeout: float = 5.0) -> Source:
+
+def open_source(text: str, timeout: float = CONNECT_S) -> Source:
     """Return the source of an address.
 
     Args:

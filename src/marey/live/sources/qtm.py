@@ -17,7 +17,6 @@ from marey.live.sources.contract import Source
 from marey.numerics import geometry
 
 PORT = 22223
-MM = 1e-3
 MAX_QUEUE = 64
 """Frames that wait between the thread of the connection and the reader; more are lost,
 which their numbers show. Higher delivers older frames."""
@@ -131,8 +130,8 @@ def frame_of(
     """
     _, markers = packet.get_3d_markers() or (None, ())
     _, poses = packet.get_6d() or (None, ())
-    points = MM * np.array([[m.x, m.y, m.z] for m in markers]).reshape(-1, 3)
-    position = MM * np.array([[p.x, p.y, p.z] for p, _ in poses]).reshape(-1, 3)
+    points = 1e-3 * np.array([[m.x, m.y, m.z] for m in markers]).reshape(-1, 3)
+    position = 1e-3 * np.array([[p.x, p.y, p.z] for p, _ in poses]).reshape(-1, 3)
     matrices = np.array([R.matrix for _, R in poses], dtype=float).reshape(-1, 3, 3)
     R = matrices.swapaxes(1, 2)  # column by column
     return Frame(

@@ -7,14 +7,12 @@ import numpy as np
 
 from marey.attach import BoneComparison, compare_bones, match_joints
 from marey.calibration import CalibrateOptions, calibrate
-from marey.numerics.thresholds import MIN_SAMPLES
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take
 
-QUICK = CalibrateOptions(frames=4 * MIN_SAMPLES)
-"""Calibration from few frames: bones are compared, not used. More take longer. Chosen
-by hand."""
+QUICK = CalibrateOptions(frames=CalibrateOptions().frames // 2)
+"""Calibration from half as many frames: bones are compared, not used."""
 
 
 def skeleton_findings(given: Skeleton, takes: Sequence[Take]) -> Iterator[Finding]:

@@ -43,7 +43,7 @@ from marey.pose.gauss_newton.initial_pose_kernel import (
     rotation_information,
 )
 
-REST_SHARE = 1.5e-8
+REST_SHARE = float(np.sqrt(np.finfo(np.float64).eps))
 """Weight of the rest pose over that of a joint's targets: the square root of rounding,
 so that it decides only what targets leave open, such as the twist of one marker."""
 

@@ -53,10 +53,6 @@ STATE_CHANGES_PER_S = 2.0
 """How often a point changes between standing and moving, per second. Raising it makes
 changes cheaper and finds shorter stances. Chosen by hand."""
 
-STILL_SHARE = 0.25
-"""Share of the frames in which a point certainly stands. Raising it takes motion for
-noise. Chosen by hand."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FootPlant:
@@ -296,12 +292,12 @@ def estimate_noise(
 ) -> Float[Array, " point"]:
     """Return the standard deviation of white noise along each axis, in metres.
 
-    The estimate is the first quartile of the lengths of third differences. Slow motion
-    cancels in third differences, and the first quartile comes from frames in which the
-    point stands.
+    The estimate is a low quantile of the lengths of third differences. Slow motion
+    cancels in third differences, and the quantile comes from frames in which the point
+    stands.
     """
     size = np.linalg.norm(white_difference(positions, SMOOTH_ORDER), axis=-1)
-    return quantile_sd(size[np.isfinite(size).all(axis=1)], STILL_SHARE)
+    return quantile_sd(size[np.isfinite(size).all(axis=1)], FEW)
 
 
 def detect_stance(tracks: PointTracks) -> Bool[Array, "frame point"]:

@@ -24,11 +24,6 @@ SLOPE_SD = 0.02
 """Prior standard deviation of the ground's slope, in metres per metre. Raising it lets
 feet in a line tilt the ground across that line. Chosen by hand."""
 
-POINT_HEIGHT_SD_M = 0.03
-"""Prior standard deviation of a point's standing height above the ground, in metres.
-Raising it lets a point that stands on a box only be a high point on the ground. Chosen
-by hand."""
-
 ANCHOR_SD_M = 0.5 * SKIN_MOTION_M
 """Standard deviation of an anchor's distance from its contact plane, in metres: skin
 moves less on a foot. Raising it makes the two priors stronger."""
@@ -37,6 +32,10 @@ MIN_STEP_HEIGHT_M = 0.025
 """Smallest distance from the ground of a plant on a step or a box, in metres; also the
 scale of the robust loss. Raising it moves plants on low steps to the ground. Chosen by
 hand."""
+
+POINT_HEIGHT_SD_M = MIN_STEP_HEIGHT_M
+"""Prior standard deviation of a point's standing height above the ground, in metres: a
+point that stands on a box only is hardly a high point on the ground."""
 
 COARSE_LOWEST_TOLERANCE = 0.06
 """Height above the lowest point up to which a still point may be a plant, as a share of

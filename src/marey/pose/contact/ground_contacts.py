@@ -45,7 +45,7 @@ from marey.pose.contact.points import (
     make_contact_points,
 )
 from marey.report import Finding, mark_name
-from marey.take import Take
+from marey.take import TIME_ROUNDING, Take
 
 Array = np.ndarray
 
@@ -186,9 +186,8 @@ def contact_frames(motion: Motion, contact: Contact) -> range:
     """Return the frames of a motion in which a contact lasts; none without a rate."""
     if np.isnan(motion.rate):
         return range(0)
-    # Times are rounded: a frame belongs to the contact up to a thousandth of a frame.
-    first = np.ceil((contact.start - motion.start) * motion.rate - 1e-3)
-    after = np.floor((contact.end - motion.start) * motion.rate + 1e-3) + 1.0
+    first = np.ceil((contact.start - motion.start) * motion.rate - TIME_ROUNDING)
+    after = np.floor((contact.end - motion.start) * motion.rate + TIME_ROUNDING) + 1.0
     first = np.clip(first, 0.0, motion.n_frames)
     return range(int(first), int(np.clip(after, first, motion.n_frames)))
 

@@ -47,11 +47,12 @@ FRAMES_PER_CHUNK = 256
 BLEND_S = MOTION_TIME_S
 """Time in which a correction fades in before a plant and out after it, in seconds."""
 
-GOAL_WEIGHT = 1e8
-"""Weight of a goal inside a plant, relative to keeping the pose. At the edges of the
-plant it is the square root, and where the correction ends the inverse of that: between
-these the weight changes geometrically, so that when the goals of heel and toe conflict,
-the one that is being released fades. Raising it leaves less skate. Chosen by hand."""
+GOAL_WEIGHT = float(1.0 / np.sqrt(np.finfo(float).eps))
+"""Weight of a goal inside a plant, relative to keeping the pose: so large that half of
+the digits are left to the pose. At the edges of the plant it is the square root, and
+where the correction ends the inverse of that: between these the weight changes
+geometrically, so that when the goals of heel and toe conflict, the one that is being
+released fades."""
 
 PROJECTION_ITERATIONS = 50
 """Sweeps of the projection of anchors onto their constraints. Chosen by hand."""

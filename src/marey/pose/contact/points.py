@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 
 from marey.motion import Motion
 from marey.numerics import geometry
-from marey.numerics.thresholds import FEW, MARKER_NOISE_M
+from marey.numerics.thresholds import FEW, MARKER_NOISE_M, VELOCITY_TIME_S
 from marey.skeleton import Skeleton, rotating_joints
 
 Array = np.ndarray
@@ -19,9 +19,8 @@ SAME_PLACE = 0.018
 person of 1.7 m). Raising it merges a small step with the plant before it, and counts
 lifted feet as standing. Chosen by hand."""
 
-VELOCITY_WINDOW_S = 0.025
-"""Half of the time over which velocity is measured, in seconds. Raising it averages
-more noise and blurs the ends of a stance. Chosen by hand."""
+VELOCITY_WINDOW_S = 0.5 * VELOCITY_TIME_S
+"""Half of the time over which velocity is measured, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,7 +15,7 @@ from marey.articulated.targets import (
 )
 from marey.motion import Motion
 from marey.numerics.robust import column_medians, normal_length_quantile
-from marey.numerics.thresholds import OUTLIER_SD
+from marey.numerics.thresholds import OUTLIER_SD, VELOCITY_TIME_S
 from marey.options import options_from
 from marey.pose.both_ways import bridge_gaps, choose_by_limb, reverse_recording
 from marey.pose.findings import pose_findings
@@ -37,11 +37,6 @@ if TYPE_CHECKING:
     from marey.pose.gauss_newton.track_kernel import TrackSettings
 
 Array = np.ndarray
-
-VELOCITY_TIME_S = 0.05
-"""Time constant of the velocity filter, in seconds: of the decay of unseen joints and
-of the gain of seen ones. Higher predicts more smoothly and reacts later. Chosen by
-hand."""
 
 WIDE_OUTLIER = 3.0
 """Scale of the loss while minima are searched, as a multiple of `outlier`. Higher loses

@@ -34,7 +34,7 @@ from an initial pose of the frame alone."""
 
 ROBUSTNESS = (0.0, 0.03, 1.0)
 """Factors of the softness of Geman-McClure, in the order of graduated non-convexity.
-Chosen by hand."""
+With a higher one in the middle more limbs end in other minima. Chosen by hand."""
 FULL_ROBUSTNESS = 2
 
 MIN_SEEN_SHARE = 0.5

@@ -23,13 +23,9 @@ TIME_STEP_S = 0.01
 Sec. 2.2)."""
 
 MAX_FREQUENCY = 0.8 / TIME_STEP_S
-"""Highest natural frequency of any part of the body, in rad/s, reached by adding mass.
-The integrator is stable up to 2 / TIME_STEP_S. Raising it adds less mass. Chosen by
-hand."""
-
-LIMIT_FREQUENCY = 0.6 / TIME_STEP_S
-"""Natural frequency of a joint on the spring of its limit, in rad/s. Raising it makes
-limits stiffer and less stable. Chosen by hand."""
+"""Highest natural frequency of any part of the body, in rad/s, reached by adding mass,
+and that of a joint on the spring of its limit. The integrator is stable up to
+2 / TIME_STEP_S. Raising it adds less mass. Chosen by hand."""
 
 
 def import_mujoco() -> Any:
@@ -174,7 +170,7 @@ def _simulated_joints(
         speed=speed.astype(np.int64),
         torque=system.force_unit * system.neutral_weight[:, 1:],
         mobility=np.tile(np.eye(3), (n_nodes, 1, 1)),
-        limit_stiffness=LIMIT_FREQUENCY**2,
+        limit_stiffness=MAX_FREQUENCY**2,
     )
 
 
