@@ -110,11 +110,7 @@ class Prior:
     """Sessions in which a row holds; () for all."""
 
     cluster_rows: list[int] = field(default_factory=list)
-    """Priors that hold in every session alike."""
-
-    cluster_weight: float = 1.0
-    """Their weight: 1 until the frames show how soft the tissue is, because markers
-    that were attached elsewhere first look like soft tissue."""
+    """Constraints that hold in every session alike."""
 
     lengths: list[LengthPrior] = field(default_factory=list)
     _normals: dict[tuple[int, int], tuple[Array, Array]] = field(default_factory=dict)
@@ -227,30 +223,23 @@ class Prior:
                 if name == "rotation" or i == 0:
                     self.add(terms, target, GAUGE_SD_M, constraint=True)
 
-    def add_cluster_priors(
-        self,
-        offsets: Float[Array, "marker 3"],
-        marker_sd: float,
-        joint_sd: Float[Array, " segment"],
-    ) -> None:
+    def add_cluster_priors(self, offsets: Float[Array, "marker 3"], sd: float) -> None:
         """Add: the markers of each segment sit on it as a whole as they do here.
 
         Neither their mean nor their rotation about it differs by more than that of as
-        many markers of which each is misplaced independently, and than the joint of the
-        segment is known. Where a marker sits among the others is left open, because
-        every frame shows it.
+        many markers of which each is misplaced independently. Where a marker sits among
+        the others is left open, because every frame shows it.
 
         Args:
             offsets: Markers in their segments.
-            marker_sd: Standard deviation of one marker, in metres.
-            joint_sd: Standard deviation of each segment's joint per axis, in metres.
+            sd: Standard deviation of one marker, in metres.
         """
         for i in range(len(self.model.names)):
             markers = self.model.markers_of(i)
-            sd = float(np.hypot(marker_sd / np.sqrt(max(len(markers), 1)), joint_sd[i]))
+            of_mean = sd / np.sqrt(max(len(markers), 1))
             for _, terms, target in self._rigid_rows(i, offsets, markers):
                 self.cluster_rows += range(len(self.rows), len(self.rows) + len(target))
-                self.add(terms, target, sd, constraint=True)
+                self.add(terms, target, of_mean, constraint=True)
 
     def _rigid_rows(
         self, segment: int, offsets: Float[Array, "marker 3"], markers: list[int]
@@ -315,10 +304,8 @@ class Prior:
         # einsum, because the threads of the linear-algebra library would compete.
         values = parameters.vector(session)
         residual = target - np.einsum("rc,c->r", matrix, values)
-        row_weight = np.where(of_axes, constraint, weight * share)
-        row_weight += self.cluster_weight * of_clusters
-        normal = weight * prior_normal + constraint * axes_normal
-        normal += self.cluster_weight * clusters_normal
+        row_weight = np.where(of_axes, constraint, weight * share) + of_clusters
+        normal = weight * prior_normal + constraint * axes_normal + clusters_normal
         gradient = np.einsum("rc,r->c", matrix, row_weight * residual)
         return normal, gradient, float(row_weight @ residual**2)
 

@@ -6,7 +6,6 @@ Generic models are mechanisms, animals, and people whose markers have unknown la
 from collections.abc import Collection
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy.names import SHOULDER, both_sides
 from marey.calibration.priors import (
@@ -82,10 +81,8 @@ def init_from_known_skeleton(
     """Return the parameters of the problem with fixed bones and free markers.
 
     The markers of a segment as a whole sit on it as they do on the known skeleton, up
-    to what their replacement changes, and to the uncertainty of its joints: a short
-    take hardly determines how head, hands and feet lie between their markers, and soft
-    tissue that moves with the pose would displace them. If some markers are known,
-    these determine it.
+    to what their replacement changes: a short take hardly determines how head, hands
+    and feet lie between their markers. If some markers are known, these determine it.
 
     Only the joints between chest and clavicles may move a little, if they are known as
     an estimate: they are no bone lengths, and a recording with little arm motion hardly
@@ -100,7 +97,7 @@ def init_from_known_skeleton(
     prior = Prior(model)
     prior.add_marker_priors(m, parameters.size)
     if not known_markers:
-        prior.add_cluster_priors(m, REPLACED_MARKER_SD_M, _joint_sd(problem))
+        prior.add_cluster_priors(m, REPLACED_MARKER_SD_M)
     for k in np.flatnonzero(np.isin(model.labels, list(known_markers))):
         column = model.columns.marker_offset[k]
         prior.add([(column, np.eye(3))], m[k], ROUNDING_SD, constraint=True)
@@ -113,19 +110,6 @@ def init_from_known_skeleton(
     for n in range(len(model.axes)):
         prior.add_axis_prior(n, parameters, ROUNDING_SD)
     return Initialisation(problem, parameters, prior)
-
-
-def _joint_sd(problem: CalibrationProblem) -> Float[np.ndarray, " segment"]:
-    """Return the standard deviation of each segment's joint per axis, in metres.
-
-    Joints of a skeleton without any are exact; else those without, next to joints that
-    nothing observes, are as uncertain as the worst.
-    """
-    covariance = problem.skeleton.covariance[list(problem.segment_joint)]
-    variance = np.trace(covariance, axis1=1, axis2=2) / covariance.shape[-1]
-    known = np.isfinite(variance)
-    worst = variance[known].max(initial=0.0)
-    return np.asarray(np.sqrt(np.where(known, variance, worst).clip(0.0)))
 
 
 def is_movable_girdle(problem: CalibrationProblem, segment: int) -> bool:

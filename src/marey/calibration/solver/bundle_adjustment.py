@@ -155,7 +155,6 @@ def bundle_adjust(
             ]
             white = white_share(parameters, pairs)
             weight = prior_weight(white, estimate.n_frames, effective_samples)
-            initial.prior.cluster_weight = weight
         elif n_rounds > MIN_ROUNDS and converged and change < MAX_NOISE_CHANGE:
             break
     return CalibrationFit(estimate, weight, white, initial, leverage, rms_before)
