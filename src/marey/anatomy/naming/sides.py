@@ -77,7 +77,7 @@ def _facing_direction(
     horizontal = [_horizontal(cue, up) for cue in cues]
     total = np.sum(horizontal, axis=0, initial=0.0)
     length = np.sum([_lengths(cue) for cue in horizontal], axis=0, initial=0.0)
-    travel = _horizontal(_travel(figure.position[:, limbs.hips]), up)
+    travel = _horizontal(_travel(figure, limbs), up)
     distance = _lengths(travel)
     share = np.divide(length, distance, out=np.ones_like(distance), where=distance > 0)
     travel *= np.minimum(share, 1.0)
@@ -85,8 +85,16 @@ def _facing_direction(
     return np.asarray((total + travel) / length)
 
 
-def _travel(position: Float[Array, "frame 3"]) -> Float[Array, "frame 3"]:
-    """Return the path of a point over a tenth of the frames around each frame."""
+def _travel(figure: NamingInput, limbs: PersonLimbs) -> Float[Array, "frame 3"]:
+    """Return the path of the hips over a tenth of the frames around each frame.
+
+    Zero for a person who stays within a leg's length, such as on a treadmill.
+    """
+    position = figure.position[:, limbs.hips]
+    leg = figure.path(limbs.hips, list(limbs.legs[0].values())[-1])
+    extent = np.nanmax(position, axis=0) - np.nanmin(position, axis=0)
+    if not np.linalg.norm(extent) > figure.arc_lengths(leg)[-1]:
+        return np.zeros_like(position)
     n_frames = len(position)
     half = max(round(0.5 * FEW * n_frames), 1)
     frames = np.arange(n_frames)
@@ -94,9 +102,7 @@ def _travel(position: Float[Array, "frame 3"]) -> Float[Array, "frame 3"]:
     return np.asarray(later - position[np.maximum(frames - half, 0)])
 
 
-def _horizontal(
-    vectors: Float[Array, "frame 3"], up: Array
-) -> Float[Array, "frame 3"]:
+def _horizontal(vectors: Float[Array, "frame 3"], up: Array) -> Float[Array, "frame 3"]:
     """Return the horizontal part of vectors; zero where a vector is not known."""
     return np.asarray(np.nan_to_num(vectors - np.outer(vectors @ up, up)))
 
