@@ -70,30 +70,31 @@ def _facing_direction(
     The sum of all cues over the sum of their horizontal lengths: of length one where
     all agree. So a foot that points down, or a straight knee, hardly counts. People
     travel forward: that counts as much as the path is long, and at most as much as all
-    other cues together.
+    other cues together, or as a tenth of a leg.
     """
     cues = [cue for leg in limbs.legs for cue in _leg_cues(figure, limbs.hips, leg)]
     cues += [cue for arm in limbs.arms for cue in _arm_cues(figure, arm)]
     horizontal = [_horizontal(cue, up) for cue in cues]
     total = np.sum(horizontal, axis=0, initial=0.0)
     length = np.sum([_lengths(cue) for cue in horizontal], axis=0, initial=0.0)
-    travel = _horizontal(_travel(figure, limbs), up)
-    distance = _lengths(travel)
-    share = np.divide(length, distance, out=np.ones_like(distance), where=distance > 0)
-    travel *= np.minimum(share, 1.0)
+    leg = figure.path(limbs.hips, list(limbs.legs[0].values())[-1])
+    leg_length = float(figure.arc_lengths(leg)[-1])
+    travel = _horizontal(_travel(figure.position[:, limbs.hips], leg_length), up)
+    longest = np.maximum(length, FEW * leg_length)
+    travel *= np.minimum(longest / np.maximum(_lengths(travel), MIN_HORIZONTAL_M), 1.0)
     length = np.maximum(length + _lengths(travel), MIN_HORIZONTAL_M)
     return np.asarray((total + travel) / length)
 
 
-def _travel(figure: NamingInput, limbs: PersonLimbs) -> Float[Array, "frame 3"]:
+def _travel(
+    position: Float[Array, "frame 3"], leg_length: float
+) -> Float[Array, "frame 3"]:
     """Return the path of the hips over a tenth of the frames around each frame.
 
     Zero for a person who stays within a leg's length, such as on a treadmill.
     """
-    position = figure.position[:, limbs.hips]
-    leg = figure.path(limbs.hips, list(limbs.legs[0].values())[-1])
     extent = np.nanmax(position, axis=0) - np.nanmin(position, axis=0)
-    if not np.linalg.norm(extent) > figure.arc_lengths(leg)[-1]:
+    if not np.linalg.norm(extent) > leg_length:
         return np.zeros_like(position)
     n_frames = len(position)
     half = max(round(0.5 * FEW * n_frames), 1)

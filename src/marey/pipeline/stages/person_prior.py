@@ -65,7 +65,7 @@ def merge_pieces(
     """Return the bodies of markers after pieces of a person's bodies merged with them.
 
     A person has no further bodies: if no part of a limb is missing, a body without a
-    name is a piece of the neighbour that it moves with. A figure that is nobody may be
+    name is a piece of the body that it moves with. A figure that is nobody may be
     a person with one body in two: then the two merge that make it fit best. Two bodies
     never merge if the log odds against one body are clear.
 
@@ -103,17 +103,17 @@ def _find_pieces(
     odds: Float[Array, "body body"],
     bodies: Bodies,
 ) -> Iterator[tuple[int, int]]:
-    """Return the pieces of a figure, each with the neighbour that it belongs to."""
+    """Return the pieces of a figure, each with the body that it belongs to."""
     if naming is None:
         yield from _find_halves(figure, odds)
     elif naming.is_whole_person:
         n_markers = bodies.shared.sum(axis=0)
         for piece in figure.neighbours.keys() - naming.names.keys():
-            neighbours = figure.neighbours[piece]
-            whole = max(neighbours, key=lambda body: odds[piece, body])
+            whole = max(naming.names, key=lambda body: odds[piece, body])
+            near = (whole, *figure.neighbours[piece])
             may_merge = np.isfinite(odds[piece, whole])
             may_merge &= n_markers[piece] <= n_markers[whole]
-            if may_merge and not naming.lacks_part_near(neighbours):
+            if may_merge and not naming.lacks_part_near(near):
                 yield piece, whole
 
 
