@@ -170,9 +170,9 @@ def _find_limbs(
     if ends.has_head and height[trunk[-1]] <= height[trunk[chest]]:
         return None
     errors = _trunk_errors(figure.arc_lengths(trunk) / length, chest, ends.has_head)
-    errors += _lateral_errors(figure, trunk, [leg[1] for leg in legs], length, up)
     if max(map(abs, errors), default=0.0) > MAX_POSITION_ERROR:
         return None
+    lateral = _lateral_errors(figure, trunk, [leg[1] for leg in legs], length, up)
     clearance = _foot_clearance(figure, feet, length, up)
     named_legs = assign_pair(
         [
@@ -196,7 +196,7 @@ def _find_limbs(
         trunk=trunk[1 : chest + 1],
         head=trunk[chest + 1 :] if ends.has_head else [],
         cost=sum(cost for _, cost in limbs)
-        + squared_errors([*errors, *clearance])
+        + squared_errors([*errors, *lateral, *clearance])
         + UNNAMED_BODY_COST * (n_lost + ends.n_missing + 2 - len(named_arms)),
     )
 
