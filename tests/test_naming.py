@@ -14,11 +14,20 @@ from marey.anatomy.names import (
     side_of,
     without_side,
 )
-from marey.anatomy.naming import NamingInput, find_names, find_path
+from marey.anatomy.naming import (
+    MIN_SIDE_CONFIDENCE,
+    NamingInput,
+    find_names,
+    find_path,
+    naming_cost,
+)
 from marey.numerics import geometry
+from marey.pipeline.stages.person_prior import merge_pieces, prefer_nameable_tree
 from marey.report import Finding, mark_name
 from marey.rig import build_skeletons, name_bodies
 from marey.segmentation import segment
+from marey.segmentation.body_poses import make_bodies
+from marey.segmentation.methods.overlap import default_names
 
 
 def segment_unlabelled(figure, motion, T=None, **options):
@@ -328,6 +337,58 @@ def mirror(positions):
 def test_the_mirrored_person_has_left_and_right_swapped():
     names = names_of(mirror(PERSON), PERSON_BONES)
     assert names == {name: mirror_name(name) for name in names}
+
+
+@pytest.mark.parametrize("direction", [1.0, -1.0])
+def test_people_travel_forward(direction):
+    """Feet that point nowhere, straight knees and elbows: the path decides."""
+    flat = {name: (0.0, y, z) for name, (_, y, z) in PERSON.items()}
+    known, figure = still_figure(flat, PERSON_BONES)
+    path = direction * np.linspace(0.0, 4.0, 50)[:, None, None] * [1.0, 0.0, 0.0]
+    joint = {pair: center + path[:, 0] for pair, center in figure.joint.items()}
+    naming = find_names(NamingInput(figure.position + path, joint, figure.neighbours))
+    sides = {"LeftFoot": "LeftFoot" if direction > 0 else "RightFoot"}
+    assert {naming.names[known.index(body)] for body in sides} == set(sides.values())
+    assert naming.side_confidence > MIN_SIDE_CONFIDENCE
+
+
+def test_an_arm_beside_the_hips_is_no_trunk():
+    """The chest hangs from an arm, which hangs from the hips: that is no person."""
+    bones = [("Hips", "RightUpperArm"), *PERSON_BONES[1:]]
+    _, figure = still_figure(PERSON, bones)
+    assert naming_cost(figure) > naming_cost(still_figure(PERSON, PERSON_BONES)[1]) + 3
+
+
+def test_a_merged_figure_has_the_neighbours_of_both_bodies():
+    known, figure = still_figure(PERSON, PERSON_BONES)
+    knee = known.index("LeftUpperLeg"), known.index("LeftLowerLeg")
+    merged = figure.merge(*knee)
+    neighbours = {known[body] for body in merged.neighbours[knee[0]]}
+    assert neighbours == {"Hips", "LeftFoot"}
+    assert len(merged.neighbours) == len(PERSON) - 1
+    assert len(merged.joint) == len(PERSON_BONES) - 1
+
+
+def test_a_piece_of_a_thigh_is_merged_with_it(performer):
+    take, bodies, _, _ = performer
+    thigh = true_names(take, bodies).index("LeftUpperLeg")
+    owner, n_bodies = bodies.marker_body.copy(), len(bodies.names)
+    half = np.flatnonzero(owner == thigh)[::3]
+    owner[half] = n_bodies
+    members = owner == np.arange(n_bodies + 1)[:, None]
+    split = make_bodies(take, default_names(n_bodies + 1), members, owner)
+    joints = marey.fit_joints(split)
+    tree = prefer_nameable_tree(split, joints, marey.infer_tree(joints))
+    (merged,) = merge_pieces((split,), joints, tree)
+    together = merged.marker_body[:, None] == merged.marker_body
+    assert (together == (bodies.marker_body[:, None] == bodies.marker_body)).all()
+    assert [f.code for f in merged.findings].count("bodies-merged") == 1
+
+
+def test_bodies_of_a_person_are_not_merged(performer):
+    _, bodies, joints, tree = performer
+    takes = (bodies,)
+    assert merge_pieces(takes, joints, tree) is takes
 
 
 def test_names_do_not_depend_on_the_heading():

@@ -1,5 +1,6 @@
 """Skeletons from bodies, joints and a tree: offsets, axes, kinds, names, markers."""
 
+from marey.rig.body_names import anonymous_figures as anonymous_figures
 from marey.rig.body_names import has_default_name as has_default_name
 from marey.rig.body_names import name_bodies as name_bodies
 from marey.rig.body_names import names_by_looks as names_by_looks

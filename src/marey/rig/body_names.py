@@ -38,7 +38,7 @@ def name_bodies(
         order = breadth_first_order(tree.parent, [int(root)])
         if not all(has_default_name(bodies.names[body]) for body in order):
             continue
-        naming = find_names(_naming_input(bodies, joints, tree, order))
+        naming = find_names(_figure(bodies, joints, tree, order))
         if naming is None:
             continue
         namings.append(naming)
@@ -62,11 +62,23 @@ def names_by_looks(bodies: Bodies, joints: JointFits, tree: Tree) -> list[Naming
         for order in orders
         if not any(has_default_name(bodies.names[body]) for body in order)
     ]
-    looks = [find_names(_naming_input(bodies, joints, tree, order)) for order in named]
+    looks = [find_names(_figure(bodies, joints, tree, order)) for order in named]
     return [naming for naming in looks if naming is not None]
 
 
-def _naming_input(
+def anonymous_figures(
+    bodies: Bodies, joints: JointFits, tree: Tree
+) -> list[NamingInput]:
+    """Return the figures all of whose bodies have default names."""
+    orders = (breadth_first_order(tree.parent, [int(root)]) for root in tree.roots)
+    return [
+        _figure(bodies, joints, tree, order)
+        for order in orders
+        if all(has_default_name(bodies.names[body]) for body in order)
+    ]
+
+
+def _figure(
     bodies: Bodies, joints: JointFits, tree: Tree, order: list[int]
 ) -> NamingInput:
     """Return a sample of the positions of one figure's bodies and joints."""

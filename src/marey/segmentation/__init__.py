@@ -15,9 +15,12 @@ from typing import overload
 from marey.bodies import Bodies
 from marey.errors import DataError, OptionError
 from marey.report import Finding
+from marey.segmentation.body_poses import mean_log_odds as mean_log_odds
+from marey.segmentation.body_poses import merge_bodies as merge_bodies
 from marey.segmentation.clusters.model_selection import (
     cluster_markers as cluster_markers,
 )
+from marey.segmentation.clusters.pair_statistics import CLEAR_LOG_ODDS as CLEAR_LOG_ODDS
 from marey.segmentation.clusters.pair_statistics import (
     pair_deviations as pair_deviations,
 )

@@ -1,6 +1,7 @@
 """Poses of bodies whose markers are known."""
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -18,6 +19,7 @@ from marey.segmentation.clusters.pair_statistics import (
     MIN_RIGID_MARKERS,
     Members,
     PairStats,
+    log_odds,
     marker_noise,
     pair_statistics,
 )
@@ -112,6 +114,49 @@ def make_bodies(
         marker_noise=marker_noise(stats, members),
         findings=findings,
     )
+
+
+def merge_bodies(
+    takes: Sequence[Bodies], target: Int[Array, " body"]
+) -> tuple[Bodies, ...]:
+    """Return bodies of markers after some of them merged, in every take.
+
+    Args:
+        takes: The same bodies in every take.
+        target: The body that each one becomes part of; its own number if it stays.
+    """
+    stats = pair_statistics([one.take.points for one in takes])
+    kept, number = np.unique(target, return_inverse=True)
+    members = np.array([takes[0].shared[:, target == k].any(axis=1) for k in kept])
+    return tuple(
+        make_bodies(
+            one.take,
+            [one.names[k] for k in kept],
+            members,
+            np.where(one.marker_body >= 0, number[one.marker_body], -1),
+            marker_confidence=one.marker_confidence,
+            body_confidence=one.body_confidence[kept],
+            findings=one.findings,
+            stats=stats,
+        )
+        for one in takes
+    )
+
+
+def mean_log_odds(takes: Sequence[Bodies]) -> Float[Array, "body body"]:
+    """Return the mean log odds that markers of two bodies are on one; NaN if unknown.
+
+    Markers that both bodies share are left out.
+    """
+    members = takes[0].shared.T
+    stats = pair_statistics([one.take.points for one in takes])
+    odds = np.where(stats.is_known, log_odds(stats, members), np.nan)
+    mean = np.full((len(members), len(members)), np.nan)
+    for a, b in combinations(range(len(members)), 2):
+        pairs = odds[np.ix_(members[a] & ~members[b], members[b] & ~members[a])]
+        if np.isfinite(pairs).any():
+            mean[a, b] = mean[b, a] = np.nanmean(pairs)
+    return mean
 
 
 def _fit_body(

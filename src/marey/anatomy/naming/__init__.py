@@ -1,13 +1,15 @@
 """Names for the bodies of a figure that has the shape of a person, an animal or a hand.
 
 Names of people and hands are those of the VRM humanoid, see `marey.anatomy.names`. The
-left side follows from the direction of toes, knees and elbows. A new kind of figure is
-one file in this folder with a function from `NamingInput` to `Naming | None`, and one
-line in `RECOGNISERS`.
+left side follows from toes, knees, elbows and the direction of travel. A new kind of
+figure is one file in this folder with a function from `NamingInput` to `Naming | None`,
+and one line in `RECOGNISERS`.
 """
 
 from marey.anatomy.naming.hand import name_hand
 from marey.anatomy.naming.human import name_person
+from marey.anatomy.naming.limbs import MIN_COST_MARGIN as MIN_COST_MARGIN
+from marey.anatomy.naming.limbs import UNNAMED_BODY_COST
 from marey.anatomy.naming.naming_input import (
     MIN_SIDE_CONFIDENCE as MIN_SIDE_CONFIDENCE,
 )
@@ -27,3 +29,15 @@ def find_names(figure: NamingInput) -> Naming | None:
     """
     namings = (recogniser(figure) for recogniser in RECOGNISERS)
     return next((naming for naming in namings if naming is not None), None)
+
+
+def naming_cost(figure: NamingInput) -> float:
+    """Return how badly a figure fits a person, in the costs of its names.
+
+    That of `UNNAMED_BODY_COST` for every body if it is of no known kind; 0 if it is of
+    another kind.
+    """
+    naming, n_bodies = find_names(figure), len(figure.neighbours)
+    if naming is None:
+        return UNNAMED_BODY_COST * n_bodies
+    return n_bodies * (1.0 / naming.fit - 1.0) if naming.kind == "human" else 0.0

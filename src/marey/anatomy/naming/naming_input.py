@@ -6,7 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from marey.anatomy.names import HEAD, NECK
+from marey.anatomy.names import (
+    FOOT,
+    HAND,
+    HEAD,
+    LOWER_ARM,
+    LOWER_LEG,
+    NECK,
+    SIDES,
+    UPPER_ARM,
+    UPPER_LEG,
+)
 from marey.numerics.robust import column_medians
 
 Array = np.ndarray
@@ -14,6 +24,9 @@ Graph = Mapping[int, Sequence[int]]
 """Neighbours of each body in the tree."""
 
 UP = np.array([0.0, 0.0, 1.0])
+
+LEG_PARTS, ARM_PARTS = (UPPER_LEG, LOWER_LEG, FOOT), (UPPER_ARM, LOWER_ARM)
+"""Parts of limbs without which a person is not whole; hands often have no markers."""
 
 MIN_SIDE_CONFIDENCE = 0.3
 """Mean cosine with the direction to the left, 0 to 1, from which a side is clear.
@@ -67,6 +80,23 @@ class NamingInput:
         """Return the bodies from one to another along the tree, both included."""
         return find_path(self.neighbours, start, end)
 
+    def merge(self, kept: int, merged: int) -> "NamingInput":
+        """Return the figure with two neighbours as one body, midway between them."""
+        position = self.position.copy()
+        position[:, kept] = 0.5 * (position[:, kept] + position[:, merged])
+        number = {body: kept if body == merged else body for body in self.neighbours}
+        neighbours = {
+            body: [number[other] for other in others if {body, other} != {kept, merged}]
+            for body, others in self.neighbours.items()
+        }
+        neighbours[kept] += neighbours.pop(merged)
+        joint = {
+            (min(number[a], number[b]), max(number[a], number[b])): center
+            for (a, b), center in self.joint.items()
+            if {a, b} != {kept, merged}
+        }
+        return NamingInput(position, joint, neighbours)
+
     def junction(self, pair: Sequence[int], outside: int) -> int:
         """Return the body where the paths of two bodies to a third one join."""
         between = self.path(pair[0], pair[1])
@@ -91,6 +121,25 @@ class Naming:
 
     fit: float = 1.0
     """Agreement of the bodies' positions with those expected of their names, 0 to 1."""
+
+    @property
+    def is_whole_person(self) -> bool:
+        """Whether a person lacks no part of a leg, nor of an arm if it has arms."""
+        found = set(self.names.values())
+        has_arms = any(name.endswith(ARM_PARTS) for name in found)
+        parts = LEG_PARTS + ARM_PARTS if has_arms else LEG_PARTS
+        return self.kind == "human" and {s + p for s in SIDES for p in parts} <= found
+
+    def lacks_part_near(self, bodies: Sequence[int]) -> bool:
+        """Return whether one of some bodies is of a limb that lacks a part."""
+        found = set(self.names.values())
+        near = {self.names.get(body, "") for body in bodies}
+        limbs = (
+            {side + part for part in parts}
+            for side in SIDES
+            for parts in (LEG_PARTS, (*ARM_PARTS, HAND))
+        )
+        return any(limb & near and not limb <= found for limb in limbs)
 
 
 def find_path(neighbours: Graph, start: int, end: int) -> list[int]:

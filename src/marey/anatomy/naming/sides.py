@@ -1,4 +1,4 @@
-"""The left side of a person: from the direction of toes, knees and elbows."""
+"""The left side of a person: from toes, knees, elbows and the direction of travel."""
 
 from collections.abc import Sequence
 
@@ -8,16 +8,16 @@ from jaxtyping import Float
 from marey.anatomy import names as vrm
 from marey.anatomy.naming.limbs import LimbBodies, PersonLimbs
 from marey.anatomy.naming.naming_input import (
+    MIN_HORIZONTAL_M,
     MIN_SIDE_CONFIDENCE,
     NamingInput,
     heading,
     mean_cosine,
 )
 from marey.numerics.robust import column_medians
+from marey.numerics.thresholds import FEW
 
 Array = np.ndarray
-TOE_WEIGHT, KNEE_WEIGHT, ELBOW_WEIGHT = 2.0, 1.0, 1.0
-"""Weights of the three cues on the facing direction. Chosen by hand."""
 
 
 def order_legs(
@@ -67,39 +67,72 @@ def _facing_direction(
 ) -> Float[Array, "frame 3"]:
     """Return the horizontal direction that the figure faces.
 
-    The weighted mean of all cues: of length one where all agree.
+    The sum of all cues over the sum of their horizontal lengths: of length one where
+    all agree. So a foot that points down, or a straight knee, hardly counts. People
+    travel forward: that counts as much as the path is long, and at most as much as all
+    other cues together, or as a tenth of a leg.
     """
     cues = [cue for leg in limbs.legs for cue in _leg_cues(figure, limbs.hips, leg)]
     cues += [cue for arm in limbs.arms for cue in _arm_cues(figure, arm)]
-    total = sum(
-        (weight * heading(vectors, up) for weight, vectors in cues),
-        np.zeros((len(figure.position), 3)),
-    )
-    return np.asarray(total / max(sum(weight for weight, _ in cues), 1.0))
+    horizontal = [_horizontal(cue, up) for cue in cues]
+    total = np.sum(horizontal, axis=0, initial=0.0)
+    length = np.sum([_lengths(cue) for cue in horizontal], axis=0, initial=0.0)
+    leg = figure.path(limbs.hips, list(limbs.legs[0].values())[-1])
+    leg_length = float(figure.arc_lengths(leg)[-1])
+    travel = _horizontal(_travel(figure.position[:, limbs.hips], leg_length), up)
+    longest = np.maximum(length, FEW * leg_length)
+    travel *= np.minimum(longest / np.maximum(_lengths(travel), MIN_HORIZONTAL_M), 1.0)
+    length = np.maximum(length + _lengths(travel), MIN_HORIZONTAL_M)
+    return np.asarray((total + travel) / length)
+
+
+def _travel(
+    position: Float[Array, "frame 3"], leg_length: float
+) -> Float[Array, "frame 3"]:
+    """Return the path of the hips over a tenth of the frames around each frame.
+
+    Zero for a person who stays within a leg's length, such as on a treadmill.
+    """
+    extent = np.nanmax(position, axis=0) - np.nanmin(position, axis=0)
+    if not np.linalg.norm(extent) > leg_length:
+        return np.zeros_like(position)
+    n_frames = len(position)
+    half = max(round(0.5 * FEW * n_frames), 1)
+    frames = np.arange(n_frames)
+    later = position[np.minimum(frames + half, n_frames - 1)]
+    return np.asarray(later - position[np.maximum(frames - half, 0)])
+
+
+def _horizontal(vectors: Float[Array, "frame 3"], up: Array) -> Float[Array, "frame 3"]:
+    """Return the horizontal part of vectors; zero where a vector is not known."""
+    return np.asarray(np.nan_to_num(vectors - np.outer(vectors @ up, up)))
+
+
+def _lengths(vectors: Float[Array, "frame 3"]) -> Float[Array, "frame 1"]:
+    return np.asarray(np.linalg.norm(vectors, axis=-1, keepdims=True))
 
 
 def _leg_cues(
     figure: NamingInput, hips: int, leg: LimbBodies
-) -> list[tuple[float, Array]]:
-    """Return weight and direction of the cues of a leg: foot and knee point forward."""
+) -> list[Float[Array, "frame 3"]]:
+    """Return the cues of a leg, in metres: foot and knee point forward."""
     cues = []
     if {vrm.LOWER_LEG, vrm.FOOT} <= set(leg):
         ankle = _joint_between(figure, leg[vrm.LOWER_LEG], leg[vrm.FOOT])
         # On average the foot is ahead of the shank too.
         ankle = figure.position[:, leg[vrm.LOWER_LEG]] if ankle is None else ankle
-        toes = figure.position[:, leg.get(vrm.TOES, leg[vrm.FOOT])]
-        cues.append((TOE_WEIGHT, toes - ankle))
+        cues.append(figure.position[:, leg.get(vrm.TOES, leg[vrm.FOOT])] - ankle)
     if {vrm.UPPER_LEG, vrm.LOWER_LEG} <= set(leg):
         hip = _joint_between(figure, hips, leg[vrm.UPPER_LEG])
         knee = _joint_between(figure, leg[vrm.UPPER_LEG], leg[vrm.LOWER_LEG])
         shank = figure.position[:, leg[vrm.LOWER_LEG]]
         if hip is not None and knee is not None:
-            cues.append((KNEE_WEIGHT, knee - 0.5 * (hip + shank)))
+            cues.append(knee - 0.5 * (hip + shank))
     return cues
 
 
-def _arm_cues(figure: NamingInput, arm: LimbBodies) -> list[tuple[float, Array]]:
-    """Return weight and direction of the cue of an arm: the elbow points backward."""
+def _arm_cues(figure: NamingInput, arm: LimbBodies) -> list[Float[Array, "frame 3"]]:
+    """Return the cue of an arm, in metres: the elbow points backward."""
     if not {vrm.UPPER_ARM, vrm.LOWER_ARM} <= set(arm):
         return []
     elbow = _joint_between(figure, arm[vrm.UPPER_ARM], arm[vrm.LOWER_ARM])
@@ -107,7 +140,7 @@ def _arm_cues(figure: NamingInput, arm: LimbBodies) -> list[tuple[float, Array]]
         return []
     hand = figure.position[:, arm.get(vrm.HAND, arm[vrm.LOWER_ARM])]
     middle = 0.5 * (hand + figure.position[:, arm[vrm.UPPER_ARM]])
-    return [(ELBOW_WEIGHT, middle - elbow)]
+    return [middle - elbow]
 
 
 def _joint_between(

@@ -1,7 +1,7 @@
 """Stages 3 to 7: takes to bodies, joints and a tree, repaired and named by anatomy."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -30,17 +30,21 @@ from marey.joints import (
 )
 from marey.joints import joint_findings as joint_findings
 from marey.pipeline.options import SolveOptions
+from marey.pipeline.stages.person_prior import (
+    merge_pieces,
+    prefer_nameable_tree,
+    stated_subjects,
+)
 from marey.pipeline.stages.several_takes import (
     concatenate_takes,
     takes_of_first_session,
 )
 from marey.pipeline.stages.two_kinds import Joined, match_sensor_takes
 from marey.report import Finding
-from marey.rig import has_default_name, name_bodies
+from marey.rig import name_bodies
 from marey.segmentation import segment, with_common_bodies
 from marey.take import Take
 from marey.topology import (
-    alternative_trees,
     infer_tree,
     join_loose_bodies,
     tree_from_parents,
@@ -64,12 +68,6 @@ ONE_BODY = Finding(
 MAX_REPAIR_ITERATIONS = 3
 """Largest number of searches for errors that only joints show, each with the tree of
 the search before. Higher costs time where the tree keeps changing. Chosen by hand."""
-
-
-MIN_NAMING_FIT = 0.3
-"""Smallest `Naming.fit` of a person for which another tree is preferred. Higher keeps
-the cheapest tree more often. Chosen on an ice hockey player whose pelvis comes apart
-(0.32); it changes the names of no other recording of the tests."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,7 +161,10 @@ def fit_pair_joints(bodies: tuple[Bodies, ...], options: SolveOptions) -> JointF
 def fit_tree(
     bodies: tuple[Bodies, ...], joints: JointFits, options: SolveOptions
 ) -> BodyFit:
-    """Return the bodies in the tree that is known or that the joints support best."""
+    """Return the bodies in the tree that is known or that the joints support best.
+
+    Bodies of a person that are pieces of their neighbours are merged with them.
+    """
     known = options.tree or bodies[0].parents
     if known:
         tree = tree_from_parents(known, bodies[0].names, joints)
@@ -171,6 +172,10 @@ def fit_tree(
             tree = join_loose_bodies(tree, joints, sensors_alone(bodies))
     else:
         tree = infer_body_tree(bodies, joints, options)
+        merged = bodies if options.n_bodies else merge_pieces(bodies, joints, tree)
+        if merged is not bodies:
+            bodies, joints = merged, fit_pair_joints(merged, options)
+            tree = infer_body_tree(bodies, joints, options)
     candidates = Candidates(bodies, joints, tree, tree_known=bool(known))
     return complete_fit(candidates, tree, options)
 
@@ -188,31 +193,6 @@ def infer_body_tree(
     subjects = stated_subjects(bodies[0].names)
     tree = infer_tree(joints, weight=options.weight, subjects=subjects)
     return prefer_nameable_tree(concatenate_takes(bodies), joints, tree)
-
-
-def stated_subjects(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the subject in the name of each body, "" where it has none."""
-    return tuple(name.rpartition(":")[0] for name in names)
-
-
-def prefer_nameable_tree(bodies: Bodies, joints: JointFits, tree: Tree) -> Tree:
-    """Return the tree, or an almost equal one whose bodies can be named as a person's.
-
-    Feet that keep their distance for a while, and thighs that swing together, fit each
-    other as well as a leg fits the hips. If no tree of anonymous bodies matches a known
-    anatomy, the trees that differ in one doubtful joint are tried
-    (`marey.topology.alternative_trees`); the one that fits a person best is returned.
-    """
-    anonymous = any(map(has_default_name, bodies.names))
-    if not anonymous or name_bodies(bodies, joints, tree)[1]:
-        return tree
-    best, best_fit = tree, MIN_NAMING_FIT
-    subjects = stated_subjects(bodies.names)
-    for other in alternative_trees(joints, tree, subjects=subjects):
-        for naming in name_bodies(bodies, joints, other)[1]:
-            if naming.kind == "human" and naming.fit > best_fit:
-                best, best_fit = other, naming.fit
-    return best
 
 
 def complete_fit(candidates: Candidates, tree: Tree, options: SolveOptions) -> BodyFit:

@@ -1,0 +1,140 @@
+"""Bodies and trees between which the motion hardly decides: those of a person.
+
+Feet that keep their distance for a while, arms that hang beside the hips and a pelvis
+whose skin moves mislead the motion. Where it leaves a choice, the one that fits a
+person better is taken.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from marey.anatomy.naming import (
+    MIN_COST_MARGIN,
+    Naming,
+    NamingInput,
+    find_names,
+    naming_cost,
+)
+from marey.bodies import Bodies
+from marey.joint_fits import JointFits
+from marey.pipeline.stages.several_takes import concatenate_takes
+from marey.report import Finding
+from marey.rig import anonymous_figures
+from marey.segmentation import CLEAR_LOG_ODDS, mean_log_odds, merge_bodies
+from marey.topology import alternative_trees
+from marey.tree import Tree
+
+Array = np.ndarray
+
+
+def stated_subjects(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the subject in the name of each body, "" where it has none."""
+    return tuple(name.rpartition(":")[0] for name in names)
+
+
+def prefer_nameable_tree(bodies: Bodies, joints: JointFits, tree: Tree) -> Tree:
+    """Return the tree, or an almost equal one whose anonymous bodies fit a person.
+
+    Greedy descent: of the trees that differ in one doubtful joint
+    (`marey.topology.alternative_trees`) the one of least naming cost is taken, as long
+    as that is clearly less.
+    """
+    subjects = stated_subjects(bodies.names)
+    cost = _tree_cost(bodies, joints, tree)
+    while cost > MIN_COST_MARGIN:
+        others = list(alternative_trees(joints, tree, subjects=subjects))
+        costs = [_tree_cost(bodies, joints, other) for other in others]
+        if min(costs, default=cost) > cost - MIN_COST_MARGIN:
+            break
+        best = int(np.argmin(costs))
+        tree, cost = others[best], costs[best]
+    return tree
+
+
+def _tree_cost(bodies: Bodies, joints: JointFits, tree: Tree) -> float:
+    """Return the sum of the naming costs of all figures without names."""
+    return sum(map(naming_cost, anonymous_figures(bodies, joints, tree)))
+
+
+def merge_pieces(
+    takes: tuple[Bodies, ...], joints: JointFits, tree: Tree
+) -> tuple[Bodies, ...]:
+    """Return the bodies of markers after pieces of a person's bodies merged with them.
+
+    A person has no further bodies: if no part of a limb is missing, a body without a
+    name is a piece of the body that it moves with. A figure that is nobody may be
+    a person with one body in two: then the two merge that make it fit best. Two bodies
+    never merge if the log odds against one body are clear.
+
+    Args:
+        takes: The same bodies in every take.
+        joints: Candidate joints of all pairs.
+        tree: The tree of the bodies.
+    """
+    bodies = takes[0]
+    if bodies.sensor_names or bodies.keypoints or not bodies.shared.any():
+        return takes
+    figures = anonymous_figures(concatenate_takes(takes), joints, tree)
+    namings = [find_names(figure) for figure in figures]
+    if all(
+        naming and len(naming.names) == len(figure.neighbours)
+        for figure, naming in zip(figures, namings, strict=True)
+    ):
+        return takes
+    odds = mean_log_odds(takes)
+    odds = np.where(odds > -CLEAR_LOG_ODDS, odds, -np.inf)
+    target = np.arange(len(bodies.names))
+    for figure, naming in zip(figures, namings, strict=True):
+        for piece, whole in _find_pieces(figure, naming, odds, bodies):
+            target[target == target[piece]] = target[whole]
+    if (target == np.arange(len(target))).all():
+        return takes
+    merged = merge_bodies(takes, target)
+    finding = _merge_finding(bodies.names, target)
+    return tuple(replace(one, findings=(*one.findings, finding)) for one in merged)
+
+
+def _find_pieces(
+    figure: NamingInput,
+    naming: Naming | None,
+    odds: Float[Array, "body body"],
+    bodies: Bodies,
+) -> Iterator[tuple[int, int]]:
+    """Return the pieces of a figure, each with the body that it belongs to."""
+    if naming is None:
+        yield from _find_halves(figure, odds)
+    elif naming.is_whole_person:
+        n_markers = bodies.shared.sum(axis=0)
+        for piece in figure.neighbours.keys() - naming.names.keys():
+            whole = max(naming.names, key=lambda body: odds[piece, body])
+            near = (whole, *figure.neighbours[piece])
+            may_merge = np.isfinite(odds[piece, whole])
+            may_merge &= n_markers[piece] <= n_markers[whole]
+            if may_merge and not naming.lacks_part_near(near):
+                yield piece, whole
+
+
+def _find_halves(
+    figure: NamingInput, odds: Float[Array, "body body"]
+) -> Iterator[tuple[int, int]]:
+    """Return the two neighbours whose merger makes a figure a person, if any."""
+    costs = {}
+    for a, others in figure.neighbours.items():
+        for b in others:
+            if a < b and np.isfinite(odds[a, b]):
+                merged = figure.merge(a, b)
+                naming = find_names(merged)
+                if naming and naming.kind == "human":
+                    costs[b, a] = naming_cost(merged)
+    if costs:
+        yield min(costs, key=lambda pair: costs[pair])
+
+
+def _merge_finding(names: Sequence[str], target: Array) -> Finding:
+    pieces = np.flatnonzero(target != np.arange(len(target))).tolist()
+    listed = ", ".join(f"{names[p]} with {names[target[p]]}" for p in pieces)
+    message = f"{len(pieces)} pieces of bodies of a person are merged: {listed}"
+    return Finding("bodies-merged", "tree", "info", message, value=float(len(pieces)))
