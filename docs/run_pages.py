@@ -18,12 +18,13 @@ from pathlib import Path
 from unittest import mock
 
 import marey.cli
+from marey.cli import application
 
 BLOCK = re.compile(
     r"^<!-- setup\n(.*?)^-->|^```(python|sh|text)\n(.*?)^```", re.M | re.S
 )
 NUMBER = re.compile(r"[-+]?\d[\d.,:e]*(?:e-\d+)?")
-WIDTH = "88"
+WIDTH = 88
 
 
 def blocks(text):
@@ -66,11 +67,23 @@ def run_shell(code):
     return printed
 
 
+@contextlib.contextmanager
+def console_width(console):
+    """Print in lines of `WIDTH`, also if the console is older than the page's run."""
+    before, console.width = console.width, WIDTH
+    try:
+        yield
+    finally:
+        console.width = before
+
+
 def run_command(words):
     """Return the exit code of a command of marey, and all that it prints."""
     printed = io.StringIO()
     with (
-        mock.patch.dict(os.environ, COLUMNS=WIDTH),
+        mock.patch.dict(os.environ, COLUMNS=str(WIDTH)),
+        console_width(application.out),
+        console_width(application.err),
         contextlib.redirect_stdout(printed),
         contextlib.redirect_stderr(printed),
     ):
@@ -82,6 +95,12 @@ def run_command(words):
 
 def run_page(path, show=False):
     """Run the blocks of a page in this folder; a wrong text block is an error."""
+    with mock.patch.object(marey, "view", marey.view):  # a page may replace it
+        run_blocks(path, show)
+
+
+def run_blocks(path, show):
+    """Run the blocks of a page one after the other."""
     names, printed = {"__name__": "snippets"}, ""
     for kind, code in blocks(path.read_text(encoding="utf-8")):
         if kind == "text":

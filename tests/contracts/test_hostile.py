@@ -3,7 +3,7 @@
 What is specific to one format stands in its own test; C3D, whose every byte declares
 something, has all of it there. Here each format meets the tricks that they share:
 counts that are not true, lines and trees without end, names that repeat, cycles, and
-archives that are not what they say. Files have 0.5 MB, with --slow the 10 MB for which
+archives that are not what they say. Files have 1 MB, with --slow the 10 MB for which
 the bounds are promised.
 """
 
@@ -40,7 +40,7 @@ MOST_SECONDS = 10.0
 
 @pytest.fixture(scope="module")
 def size(slow):
-    return 10_000_000 if slow else 500_000
+    return 10_000_000 if slow else 1_000_000
 
 
 @pytest.fixture(scope="module")

@@ -56,7 +56,7 @@ def prefer_nameable_tree(bodies: Bodies, joints: JointFits, tree: Tree) -> Tree:
 
 def _tree_cost(bodies: Bodies, joints: JointFits, tree: Tree) -> float:
     """Return the sum of the naming costs of all figures without names."""
-    return sum(map(naming_cost, anonymous_figures(bodies, joints, tree)))
+    return sum(map(naming_cost, anonymous_figures(bodies, joints, tree)), start=0.0)
 
 
 def merge_pieces(
