@@ -30,8 +30,10 @@ from marey.anatomy.naming.naming_input import (
     Naming,
     NamingInput,
     head_names,
+    heading,
 )
 from marey.anatomy.naming.sides import arms_by_side, order_legs
+from marey.numerics.robust import column_medians
 from marey.numerics.thresholds import FEW
 
 Array = np.ndarray
@@ -170,6 +172,7 @@ def _find_limbs(
     errors = _trunk_errors(figure.arc_lengths(trunk) / length, chest, ends.has_head)
     if max(map(abs, errors), default=0.0) > MAX_POSITION_ERROR:
         return None
+    lateral = _lateral_errors(figure, trunk, [leg[1] for leg in legs], length, up)
     clearance = _foot_clearance(figure, feet, length, up)
     named_legs = assign_pair(
         [
@@ -193,7 +196,7 @@ def _find_limbs(
         trunk=trunk[1 : chest + 1],
         head=trunk[chest + 1 :] if ends.has_head else [],
         cost=sum(cost for _, cost in limbs)
-        + squared_errors([*errors, *clearance])
+        + squared_errors([*errors, *lateral, *clearance])
         + UNNAMED_BODY_COST * (n_lost + ends.n_missing + 2 - len(named_arms)),
     )
 
@@ -206,6 +209,23 @@ def _trunk_errors(position: Array, chest: int, has_head: bool) -> list[float]:
     chest_error = float(position[chest]) - CHEST_POSITION
     head_error = float(position[-1] - position[chest]) - HEAD_POSITION
     return [chest_error, head_error][: len(position) - 1][: 1 + has_head]
+
+
+def _lateral_errors(
+    figure: NamingInput, trunk: list[int], legs: list[int], length: float, up: Array
+) -> list[float]:
+    """Return how far bodies of the trunk lie outside of the two legs, to either side.
+
+    Medians over time, as fractions of the figure's length. An arm that hangs beside the
+    hips is no trunk.
+    """
+    first, second = (figure.position[:, leg] for leg in legs)
+    axis = heading(first - second, up)
+    offset = figure.position[:, trunk] - 0.5 * (first + second)[:, None]
+    lateral = np.abs(np.sum(offset * axis[:, None], axis=-1))
+    half_width = 0.5 * np.sum((first - second) * axis, axis=-1, keepdims=True)
+    outside = column_medians(np.maximum(lateral - half_width, 0.0)) / length
+    return [float(value) for value in np.nan_to_num(outside)]
 
 
 def _foot_clearance(
