@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from marey.errors import DataError
+from marey.numerics import geometry
 from marey.numerics.thresholds import LEVER_ARM_M
 from marey.pipeline import SolveOptions
 from marey.pipeline.progress import Clock
@@ -158,9 +159,11 @@ def _predict_fold(
     if not len(hidden) or not (shown or take.sensor_names):
         return
     motion = solve_pose(skeleton, replace(take, points=points))
-    T = motion.T_world_joint()[:, skeleton.marker_joint[hidden]]
-    offset = skeleton.marker_offset[hidden]
-    predicted = T[..., :3, 3] + np.einsum("fmij,mj->fmi", T[..., :3, :3], offset)
+    predicted = geometry.apply_selected(
+        motion.T_world_joint(),
+        skeleton.marker_joint[hidden],
+        skeleton.marker_offset[hidden],
+    )
     apart = np.linalg.norm(predicted - take.points[:, column[hidden]], axis=-1)
     for k, marker in enumerate(column[hidden]):
         known = apart[np.isfinite(apart[:, k]), k]
