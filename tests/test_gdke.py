@@ -730,7 +730,7 @@ def test_a_sensor_on_the_axis_of_its_hinge_gets_the_centre_of_the_other_side(
 @pytest.mark.parametrize("rank", [1, 3, 6])
 def test_small_pseudo_inverses_are_those_of_lapack(size, rank, rng):
     """Also of matrices that are singular or indefinite."""
-    from marey.numerics.symmetric_kernel import count_rank, pseudo_inverse
+    from marey.joints.sphere.symmetric_kernel import count_rank, pseudo_inverse
 
     for scale in (1e-12, 1.0, 1e9):
         columns = rng.normal(size=(size, min(rank, size)))

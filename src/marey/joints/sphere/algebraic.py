@@ -110,7 +110,7 @@ class AlgebraicFit:
 
     def _inverse_normal_matrix(self) -> tuple[np.ndarray, np.ndarray, float]:
         """Return that inverse, the weight of one position, the variance subtracted."""
-        from marey.numerics.symmetric_kernel import pseudo_inverse
+        from marey.joints.sphere.symmetric_kernel import pseudo_inverse
 
         count = self.moments.count
         subtracted, weight = 0.0, np.ones(len(count))

@@ -95,7 +95,7 @@ class EstimatingEquation:
         """
         from scipy.special import chdtri  # slow to import
 
-        from marey.numerics.symmetric_kernel import count_rank
+        from marey.joints.sphere.symmetric_kernel import count_rank
 
         n_markers = self.score.shape[1] - self.has_residual
         directions = self.score.shape[2]
@@ -300,6 +300,6 @@ def _expected_score(
 
 def inverse(H: np.ndarray, rcond: float = ROUNDING) -> np.ndarray:
     """Return the pseudo-inverse of a symmetric matrix."""
-    from marey.numerics.symmetric_kernel import pseudo_inverse
+    from marey.joints.sphere.symmetric_kernel import pseudo_inverse
 
     return np.asarray(pseudo_inverse(np.ascontiguousarray(H), rcond))

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from marey.joints.sphere.symmetric_kernel import pseudo_inverse, smallest_ratio
 from marey.numerics.jit import inner, lean
-from marey.numerics.symmetric_kernel import pseudo_inverse, smallest_ratio
 from marey.numerics.vector3_kernel import cross, dot, rotate
 
 

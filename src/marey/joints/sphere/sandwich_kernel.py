@@ -5,8 +5,8 @@
 import numpy as np
 from numba import njit
 
+from marey.joints.sphere.symmetric_kernel import pseudo_inverse
 from marey.numerics.jit import lean
-from marey.numerics.symmetric_kernel import pseudo_inverse
 
 
 @lean
