@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
-from scipy.linalg import eigh
 
 from marey.joints.noise import MIN_INFORMATION_SHARE, BodyNoise
 from marey.joints.sphere.algebraic import ROUNDING, Basis, Center
@@ -284,6 +283,8 @@ def limit_noise_share(
     In every direction at least `MIN_INFORMATION_SHARE` of the observed one: the
     Hessians are blended with the observed ones as far as needed.
     """
+    from scipy.linalg import eigh  # slow to import
+
     total, upper = hessian.sum(axis=0), observed.sum(axis=0)
     upper = upper + ROUNDING * np.trace(upper) * np.eye(len(upper))
     if not np.trace(upper) > 0.0:
