@@ -16,13 +16,17 @@ import marey
 from marey.articulated.targets import TargetNames
 from marey.numerics import geometry
 from marey.pose.gauss_newton.fit import GaussNewtonSolver
+from marey.pose.gauss_newton.lanes import track_in_lanes
+from marey.pose.gauss_newton.track_kernel import track_frames
 from marey.pose.gauss_newton.tracker import PoseTracker
 from marey.pose.options import GaussNewtonOptions
+from marey.pose.trace import PoseTrace
 from marey.skeleton import Skeleton
 from marey.take import Take
 
 FRAMES, RATE, NOISE = 4000, 100.0, 2e-3
 REPEATS = 5
+TRACKERS = {"in sequence": track_frames, "side by side": track_in_lanes}
 
 # name, parent, kind, offset in the parent, half sizes of the box of its markers, number
 SEGMENTS: tuple[
@@ -104,16 +108,22 @@ def median_time(work: Callable[[], Any]) -> float:
     return float(np.median(spent))
 
 
-def solver_speed(skeleton: Skeleton, take: Take, **options: Any) -> float:
-    """Print frames per second of the compiled solver alone, and its accuracy."""
+def solver_speed(
+    skeleton: Skeleton, take: Take, tracker: Callable[..., None], **options: Any
+) -> float:
+    """Print frames per second of a compiled tracker alone, and its accuracy."""
     fit = GaussNewtonSolver(
         skeleton, TargetNames.of(take), RATE, GaussNewtonOptions(**options)
     )
     none, order = np.zeros((FRAMES, 0, 4, 4)), np.arange(FRAMES)
 
-    def track() -> Any:
+    def track() -> PoseTrace:
         fit.reset()
-        return fit.track((take.points, none), order)
+        trace = PoseTrace.empty(FRAMES, len(fit.nodes.tree.parent))
+        paths, out = (trace.root, trace.q), (trace.root, trace.q, trace.info)
+        where = ((take.points, none), order, tuple(fit.state))
+        tracker(fit.problem, *where, fit.settings, paths, out)
+        return trace
 
     seconds, trace = median_time(track), track()
     rms = 1e3 * np.sqrt(np.mean(fit.marker_residuals(take.points, trace) ** 2))
@@ -206,8 +216,11 @@ def main() -> int:
     skeleton = make_skeleton()
     take = record(skeleton)
     print(f"{FRAMES} frames, 16 segments, 44 degrees of freedom, 53 markers, one core")
-    solver_speed(skeleton, take, outlier=0.0, limits=False)
-    solver_speed(skeleton, take)
+    for name, tracker in TRACKERS.items():
+        print(name)
+        solver_speed(skeleton, take, tracker, outlier=0.0, limits=False)
+        solver_speed(skeleton, take, tracker)
+    print("whole takes, both ways")
     take_speed(skeleton, take)
     take_speed(skeleton, take, smooth=100.0)
     print("one frame at a time")
