@@ -32,10 +32,9 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/node $(PAGE)/node_modules/typescript/bin/tsc -p $(PAGE)
 
-SPEED := c3d calibrate geometry joints live page peers physics pose segment text
-
-bench: $(STAMP)
-	@for name in $(SPEED); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
+# Every task, for hours; BENCH: names of some, --quick for a look. Records docs/benchmarks.md.
+bench: kernels
+	$(BIN)/python -m benchmarks --record $(BENCH)
 
 # Compiled kernels show their lines only with the compiler off, so the tests that reach
 # them run a second time; fuzzing adds time and no lines.

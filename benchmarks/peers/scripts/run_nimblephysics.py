@@ -1,0 +1,117 @@
+# /// script
+# requires-python = ">=3.10,<3.13"
+# dependencies = ["nimblephysics==0.10.52.1", "numpy"]
+# ///
+"""nimblephysics, the engine of AddBiomechanics: inverse kinematics and bilevel fit.
+
+`Skeleton.fitMarkersToWorldPositions`, frame after frame from the pose before, with the
+step count and damping of its documentation and with less damping; and
+`MarkerFitter.runKinematicsPipeline`, which scales the bodies and moves the markers.
+The model is the .osim that marey writes.
+"""
+
+from collections.abc import Iterator
+
+import nimblephysics as nimble
+import numpy as np
+from peer import Answer, Problem, serve
+
+FEW, FIRST_TRIES = 5, 10
+FIT_FRAMES, QUICK_FIT_FRAMES = 40, 10
+
+
+def to_y_up(points: np.ndarray) -> np.ndarray:
+    """Return points in the axes of OpenSim."""
+    x, y, z = np.moveaxis(points, -1, 0)
+    return np.stack([x, z, -y], axis=-1)
+
+
+def from_y_up(points: np.ndarray) -> np.ndarray:
+    """Return points with z up."""
+    x, y, z = np.moveaxis(points, -1, 0)
+    return np.stack([x, -z, y], axis=-1)
+
+
+def solve_ik(problem: Problem) -> Iterator[Answer]:
+    """Yield the answers of inverse kinematics with two dampings."""
+    file = nimble.biomechanics.OpenSimParser.parseOsim(
+        str(problem.folder / "figure.osim")
+    )
+    skeleton = file.skeleton
+    markers = [file.markersMap[str(label)] for label in problem["labels"]]
+    weights, points = np.ones(len(markers)), to_y_up(problem.points)
+    neutral = skeleton.getPositions()
+
+    def run(count: int, damping: float, found: "np.ndarray | None" = None) -> None:
+        skeleton.setPositions(neutral)
+        for f in range(count):
+            for _ in range(FIRST_TRIES if f == 0 else 1):
+                skeleton.fitMarkersToWorldPositions(
+                    markers, points[f].ravel(), weights, leastSquaresDamping=damping
+                )
+            if found is not None:
+                places = skeleton.getMarkerWorldPositions(markers)
+                found[f] = from_y_up(places.reshape(-1, 3))
+
+    for damping in (0.01, 1e-4):
+
+        def markers_of(count: int, damping: float = damping) -> np.ndarray:
+            found = np.empty((count, len(markers), 3))
+            run(count, damping, found)
+            return found
+
+        yield problem.answer(
+            f"nimblephysics, damping {damping:g}",
+            lambda count, damping=damping: run(count, damping),
+            markers_of,
+            problem.count(200, 40),
+            FEW,
+        )
+
+
+def fit_skeleton(problem: Problem) -> Iterator[Answer]:
+    """Yield the time and the bones of a bilevel fit, from a model 5 % too large."""
+    import time
+
+    file = nimble.biomechanics.OpenSimParser.parseOsim(
+        str(problem.folder / "figure.osim")
+    )
+    skeleton, labels = file.skeleton, [str(label) for label in problem["labels"]]
+    fitter = nimble.biomechanics.MarkerFitter(skeleton, file.markersMap)
+    frames = problem.count(FIT_FRAMES, QUICK_FIT_FRAMES)
+    chosen = np.linspace(0, len(problem.points) - 1, frames).astype(int)
+    observed = [
+        dict(zip(labels, points, strict=True))
+        for points in to_y_up(problem.points[chosen])
+    ]
+    params = nimble.biomechanics.InitialMarkerFitParams()
+    begin = time.process_time()
+    result = fitter.runKinematicsPipeline(
+        observed, [True] + [False] * (frames - 1), params, numSamples=min(frames, 20)
+    )
+    seconds = time.process_time() - begin
+    skeleton.setGroupScales(result.groupScales)
+    joints = np.array([skeleton_joints(skeleton, pose) for pose in result.poses.T])
+    np.save(problem.folder / "nimble_joints.npy", from_y_up(joints))
+    names = [skeleton.getJoint(i).getName() for i in range(skeleton.getNumJoints())]
+    yield {
+        "case": "nimblephysics, bilevel fit",
+        "seconds": seconds,
+        "frames": frames,
+        "chosen": chosen.tolist(),
+        "joints": "nimble_joints.npy",
+        "names": names,
+    }
+
+
+def skeleton_joints(
+    skeleton: "nimble.dynamics.Skeleton", pose: np.ndarray
+) -> np.ndarray:
+    """Return the joints in the world."""
+    skeleton.setPositions(pose)
+    joints = [skeleton.getJoint(i) for i in range(skeleton.getNumJoints())]
+    return np.asarray(skeleton.getJointWorldPositions(joints)).reshape(-1, 3)
+
+
+if __name__ == "__main__":
+    serve(ik=solve_ik, fit=fit_skeleton)
