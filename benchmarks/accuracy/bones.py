@@ -13,10 +13,10 @@ from benchmarks.accuracy.subjects import (
     GENERATORS,
     bone_lengths,
     find_joints,
-    match_joints,
     record,
     solve_timed,
 )
+from benchmarks.generator.score import match_joints
 from benchmarks.harness.task import Row, Setting
 
 HEADLINE = "spread [mm]"
@@ -33,7 +33,8 @@ def measure(setting: Setting) -> Iterator[Row]:
             )
             solution, spent = solve_timed(subject.take)
             cpu += spent
-            found = match_joints(find_joints(solution), subject.joints)
+            joints = find_joints(solution)
+            found = joints[:, match_joints(joints, subject.joints)]
             true = bone_lengths(subject.joints, subject)
             lengths = bone_lengths(found, subject)
             errors.append([lengths[bone] - true[bone] for bone in true])

@@ -27,7 +27,7 @@ from marey.skeleton import Skeleton
 from marey.take import Take
 
 HEADLINE = "frames/s"
-PLOT = ("frames/s", "above optimum [%]")
+PLOT = ("frames/s",)
 LIMIT_S = 7200.0
 FEW = 10
 PEERS = (
