@@ -57,6 +57,29 @@ def measure(setting: Setting) -> Iterator[Row]:
     yield compare_with_optimum(skeleton, take)
 
 
+def tracker_of(
+    skeleton: Skeleton,
+    take: Take,
+    options: Mapping[str, Any],
+    tracker: Callable[..., None] = track_in_lanes,
+) -> tuple[GaussNewtonSolver, Callable[[int], PoseTrace]]:
+    """Return the solver, and a function that tracks the first frames with it."""
+    fit = GaussNewtonSolver(
+        skeleton, TargetNames.of(take), RATE, GaussNewtonOptions(**options)
+    )
+
+    def track(count: int) -> PoseTrace:
+        fit.reset()
+        recording = take.points[:count], np.zeros((count, 0, 4, 4))
+        trace = PoseTrace.empty(count, len(fit.nodes.tree.parent))
+        paths, out = (trace.root, trace.q), (trace.root, trace.q, trace.info)
+        where = (recording, np.arange(count), tuple(fit.state))
+        tracker(fit.problem, *where, fit.settings, paths, out)
+        return trace
+
+    return fit, track
+
+
 def measure_tracker(
     case: str,
     skeleton: Skeleton,
@@ -66,20 +89,8 @@ def measure_tracker(
     setting: Setting,
 ) -> Row:
     """Return speed, iterations and marker error of a compiled tracker alone."""
-    fit = GaussNewtonSolver(
-        skeleton, TargetNames.of(take), RATE, GaussNewtonOptions(**options)
-    )
-    recording = take.points, np.zeros((take.n_frames, 0, 4, 4))
-
-    def track() -> PoseTrace:
-        fit.reset()
-        trace = PoseTrace.empty(take.n_frames, len(fit.nodes.tree.parent))
-        paths, out = (trace.root, trace.q), (trace.root, trace.q, trace.info)
-        where = (recording, np.arange(take.n_frames), tuple(fit.state))
-        tracker(fit.problem, *where, fit.settings, paths, out)
-        return trace
-
-    timing = time_call(track, setting)
+    fit, track = tracker_of(skeleton, take, options, tracker)
+    timing = time_call(lambda: track(take.n_frames), setting)
     residual = fit.marker_residuals(take.points, timing.result)
     figures = {
         "frames/s": invert(timing.cpu, take.n_frames),
