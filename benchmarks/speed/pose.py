@@ -61,9 +61,12 @@ def tracker_of(
     skeleton: Skeleton,
     take: Take,
     options: Mapping[str, Any],
-    tracker: Callable[..., None] = track_in_lanes,
+    tracker: Callable[..., None] | None = None,
 ) -> tuple[GaussNewtonSolver, Callable[[int], PoseTrace]]:
-    """Return the solver, and a function that tracks the first frames with it."""
+    """Return the solver, and a function that tracks the first frames with it.
+
+    Without a tracker the solver chooses, by the number of frames.
+    """
     fit = GaussNewtonSolver(
         skeleton, TargetNames.of(take), RATE, GaussNewtonOptions(**options)
     )
@@ -71,6 +74,8 @@ def tracker_of(
     def track(count: int) -> PoseTrace:
         fit.reset()
         recording = take.points[:count], np.zeros((count, 0, 4, 4))
+        if tracker is None:
+            return fit.track(recording, np.arange(count))
         trace = PoseTrace.empty(count, len(fit.nodes.tree.parent))
         paths, out = (trace.root, trace.q), (trace.root, trace.q, trace.info)
         where = (recording, np.arange(count), tuple(fit.state))
