@@ -262,7 +262,7 @@ def test_a_call_is_timed_after_a_first_one():
     timing = time_call(lambda: calls.append(1) or time.sleep(0.01), QUICK)
     assert timing.cpu.low <= timing.cpu.median <= timing.cpu.high
     assert timing.wall.median >= 0.01
-    assert len(calls) > 3
+    assert len(calls) > 2
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is that of Linux")
