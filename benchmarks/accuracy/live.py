@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import marey
-from benchmarks.harness.task import Row, Setting
+from benchmarks.harness.task import Figure, Row, Setting
 
 HEADLINE = "joints within 10 mm"
 PLOT = ("time [s]", "bodies right", "joints within 10 mm")
@@ -56,7 +56,7 @@ def follow_learning(
             apart = np.linalg.norm(true[:, None] - places[:, :3, 3], axis=-1)
             found = found_groups(last.skeletons, names) & true_groups
             seconds = pose.frame.number / take.rate
-            figures = {
+            figures: dict[str, Figure] = {
                 "time [s]": seconds,
                 "bodies right": len(found),
                 "of bodies": len(true_groups),
