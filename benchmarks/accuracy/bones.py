@@ -17,7 +17,7 @@ from benchmarks.accuracy.subjects import (
     solve_timed,
 )
 from benchmarks.generator.score import match_joints
-from benchmarks.harness.task import Row, Setting
+from benchmarks.harness.task import Figure, Row, Setting
 
 HEADLINE = "spread [mm]"
 
@@ -39,7 +39,7 @@ def measure(setting: Setting) -> Iterator[Row]:
             lengths = bone_lengths(found, subject)
             errors.append([lengths[bone] - true[bone] for bone in true])
         spread = np.std(errors, axis=0, ddof=1)
-        figures = {
+        figures: dict[str, Figure] = {
             "takes": takes,
             "spread [mm]": 1e3 * float(np.sqrt(np.mean(spread**2))),
             "bias [mm]": 1e3 * float(np.mean(errors)),

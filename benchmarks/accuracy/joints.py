@@ -13,7 +13,7 @@ import numpy as np
 
 import marey
 from benchmarks.generator.rotations import Array, align, smooth_noise, turn
-from benchmarks.harness.task import Row, Setting
+from benchmarks.harness.task import Figure, Row, Setting
 
 HEADLINE = "x bound"
 MARKERS = 4
@@ -62,7 +62,7 @@ def measure(setting: Setting) -> Iterator[Row]:
             errors = np.array([errors_of(pair, noise, seed) for seed in range(draws)])
             for estimator, error in zip(ESTIMATORS, errors.T, strict=True):
                 rms = float(np.sqrt(np.mean(error**2)))
-                figures = {
+                figures: dict[str, Figure] = {
                     "error, rms [mm]": 1e3 * rms,
                     "bound [mm]": 1e3 * bound,
                     "x bound": rms / bound,

@@ -44,7 +44,7 @@ class Row:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Row":
         """Return the row that `to_json` made."""
-        figures = {
+        figures: dict[str, Figure] = {
             name: Spread(*map(read_number, one))
             if isinstance(one, list)
             else read_number(one)

@@ -18,7 +18,7 @@ import numpy as np
 
 import marey
 from benchmarks.generator.score import joint_errors
-from benchmarks.harness.task import Row, Setting
+from benchmarks.harness.task import Figure, Row, Setting
 from benchmarks.peers.figure import make_skeleton, perform, record
 from benchmarks.peers.inverse_kinematics import write_problem
 from benchmarks.peers.runner import run_peers
@@ -96,7 +96,7 @@ def measure_call(case: str, call: Callable[[], np.ndarray], true: Truth) -> Row:
 def describe(case: str, joints: np.ndarray, true: Truth, seconds: float) -> Row:
     """Return the errors of joints, and the time of a frame."""
     errors = 1e3 * joint_errors(joints, true.joints, true.axis)
-    figures = {
+    figures: dict[str, Figure] = {
         "joints, median [mm]": float(np.nanmedian(errors)),
         "joints, rms [mm]": float(np.sqrt(np.nanmean(errors**2))),
         "frames": len(true.joints),

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 import marey
-from benchmarks.harness.task import Row, Setting
+from benchmarks.harness.task import Figure, Row, Setting
 from benchmarks.harness.timing import invert, scale, spread_of, time_call
 from benchmarks.peers.figure import AXES, RATE, make_skeleton, record
 from marey.articulated.targets import TargetNames
@@ -29,7 +29,7 @@ from marey.skeleton import Skeleton
 from marey.take import Take
 
 HEADLINE = "frames/s"
-PLAIN = {"outlier": 0.0, "limits": False}
+PLAIN: dict[str, Any] = {"outlier": 0.0, "limits": False}
 TRACKERS: Mapping[str, Callable[..., None]] = {
     "in sequence": track_frames,
     "side by side": track_in_lanes,
@@ -97,7 +97,7 @@ def measure_tracker(
     fit, track = tracker_of(skeleton, take, options, tracker)
     timing = time_call(lambda: track(take.n_frames), setting)
     residual = fit.marker_residuals(take.points, timing.result)
-    figures = {
+    figures: dict[str, Figure] = {
         "frames/s": invert(timing.cpu, take.n_frames),
         "iterations": float(timing.result.info[1:, 3].mean()),
         "markers [mm]": 1e3 * float(np.sqrt(np.mean(residual**2))),
@@ -135,7 +135,7 @@ def measure_frames(
         begin = time.perf_counter()
         tracker.update(points)
         spent.append(1e6 * (time.perf_counter() - begin))
-    figures = {
+    figures: dict[str, Figure] = {
         "wall [us]": spread_of(spent[WARM_FRAMES:]),
         "wall of 99 % [us]": float(np.quantile(spent[WARM_FRAMES:], 0.99)),
         "CPU [us]": 1e6 * (time.process_time() - busy) / take.n_frames,
@@ -152,7 +152,7 @@ def measure_placement(skeleton: Skeleton, take: Take, setting: Setting) -> Row:
             placer.place(points)
 
     cpu = time_call(place_all, setting).cpu
-    figures = {
+    figures: dict[str, Figure] = {
         "frames/s": invert(cpu, take.n_frames),
         "CPU [us]": scale(cpu, 1e6 / take.n_frames),
     }
@@ -169,7 +169,7 @@ def compare_with_optimum(skeleton: Skeleton, take: Take) -> Row:
         found += float(np.sum(off(x) ** 2))
         best += 2.0 * least_squares(off, x, xtol=1e-12, ftol=1e-12, gtol=1e-12).cost
     count = len(take.labels) * CONVERGED_FRAMES
-    figures = {
+    figures: dict[str, Figure] = {
         "markers [mm]": 1e3 * float(np.sqrt(found / count)),
         "optimum [mm]": 1e3 * float(np.sqrt(best / count)),
         "above optimum": float(np.sqrt(found / best)) - 1.0,
