@@ -94,6 +94,11 @@ class Stream(Iterator[LivePose]):
         self._intake = Intake(from_source, self._recording, add, retry)
 
     @property
+    def n_refused_triggers(self) -> int:
+        """Messages of triggers that could not be obeyed, and packets of others."""
+        return self._triggers.n_refused if self._triggers is not None else 0
+
+    @property
     def skeletons(self) -> tuple[Skeleton, ...]:
         """The skeletons that are tracked now."""
         return self._performers.skeletons

@@ -7,18 +7,10 @@ from numba import njit
 
 
 @njit(cache=True, error_model="numpy")
-def sum_moments(points):
-    """Return number of positions, mean, and second, third and fourth moments.
-
-    Of each marker over the frames in which it is seen; see `SphereMoments`.
-
-    Args:
-        points: (frame, marker, 3), in metres; NaN where unseen.
-    """
+def _mean_positions(points):
+    """Return the number of positions of each marker, and their mean."""
     n_frames, n_markers = points.shape[:2]
     count, mean = np.zeros(n_markers), np.zeros((n_markers, 3))
-    second, third = np.zeros((n_markers, 3, 3)), np.zeros((n_markers, 3))
-    fourth = np.zeros(n_markers)
     for f in range(n_frames):
         for m in range(n_markers):
             x, y, z = points[f, m, 0], points[f, m, 1], points[f, m, 2]
@@ -30,6 +22,22 @@ def sum_moments(points):
     for m in range(n_markers):
         for i in range(3):
             mean[m, i] /= max(count[m], 1.0)
+    return count, mean
+
+
+@njit(cache=True, error_model="numpy")
+def sum_moments(points):
+    """Return number of positions, mean, and second, third and fourth moments.
+
+    Of each marker over the frames in which it is seen; see `SphereMoments`.
+
+    Args:
+        points: (frame, marker, 3), in metres; NaN where unseen.
+    """
+    n_frames, n_markers = points.shape[:2]
+    count, mean = _mean_positions(points)
+    second, third = np.zeros((n_markers, 3, 3)), np.zeros((n_markers, 3))
+    fourth = np.zeros(n_markers)
     for f in range(n_frames):
         for m in range(n_markers):
             x, y, z = points[f, m, 0], points[f, m, 1], points[f, m, 2]

@@ -11,7 +11,7 @@ from numba import njit
 from marey.numerics.jit import inner, lean
 from marey.numerics.vector3_kernel import set_diagonal
 
-MAX_SWEEPS = 30
+MAX_ITERATIONS = 30
 """Largest number of sweeps; Jacobi's method converges quadratically, in about six."""
 
 
@@ -34,6 +34,17 @@ def _rotate_pair(A, V, p, q):
 
 
 @lean
+def _is_diagonal(A):
+    """Whether the squares off the diagonal are rounding of those on it."""
+    off, size = 0.0, 0.0
+    for i in range(len(A)):
+        size += A[i, i] * A[i, i]
+        for j in range(i):
+            off += A[i, j] * A[i, j]
+    return off <= 1e-34 * size
+
+
+@lean
 def diagonalise(A, V):
     """Leave the eigenvalues on the diagonal of A, unsorted; write eigenvectors into V.
 
@@ -41,13 +52,8 @@ def diagonalise(A, V):
     """
     n = len(A)
     set_diagonal(V, n, 1.0)
-    for _ in range(MAX_SWEEPS):
-        off, size = 0.0, 0.0
-        for i in range(n):
-            size += A[i, i] * A[i, i]
-            for j in range(i):
-                off += A[i, j] * A[i, j]
-        if off <= 1e-34 * size:
+    for _ in range(MAX_ITERATIONS):
+        if _is_diagonal(A):
             return
         for p in range(n - 1):
             for q in range(p + 1, n):
