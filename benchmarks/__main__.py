@@ -5,6 +5,7 @@ import fnmatch
 import sys
 from pathlib import Path
 
+from benchmarks.harness.limits import exit_when_asked
 from benchmarks.harness.results import (
     Result,
     run_task,
@@ -17,6 +18,7 @@ from benchmarks.harness.task import Setting, Task, find_tasks
 
 def main() -> int:
     """Run the tasks that are named, or all; return 1 if one of them failed."""
+    exit_when_asked()
     given = parse_arguments()
     tasks = find_tasks()
     if given.list:

@@ -13,11 +13,11 @@ from benchmarks.accuracy.subjects import (
     GENERATORS,
     bone_lengths,
     find_joints,
-    match_joints,
     record,
     solve_timed,
 )
-from benchmarks.harness.task import Row, Setting
+from benchmarks.generator.score import match_joints
+from benchmarks.harness.task import Figure, Row, Setting
 
 HEADLINE = "spread [mm]"
 
@@ -33,12 +33,13 @@ def measure(setting: Setting) -> Iterator[Row]:
             )
             solution, spent = solve_timed(subject.take)
             cpu += spent
-            found = match_joints(find_joints(solution), subject.joints)
+            joints = find_joints(solution)
+            found = joints[:, match_joints(joints, subject.joints)]
             true = bone_lengths(subject.joints, subject)
             lengths = bone_lengths(found, subject)
             errors.append([lengths[bone] - true[bone] for bone in true])
         spread = np.std(errors, axis=0, ddof=1)
-        figures = {
+        figures: dict[str, Figure] = {
             "takes": takes,
             "spread [mm]": 1e3 * float(np.sqrt(np.mean(spread**2))),
             "bias [mm]": 1e3 * float(np.mean(errors)),

@@ -10,7 +10,7 @@ import numpy as np
 
 import marey
 from benchmarks.accuracy.subjects import record, solve_timed
-from benchmarks.harness.task import Row, Setting
+from benchmarks.harness.task import Figure, Row, Setting
 
 HEADLINE = "without offset, rms [deg]"
 HINGES = {
@@ -35,7 +35,7 @@ def measure(setting: Setting) -> Iterator[Row]:
                     continue
                 assert subject.performance is not None
                 error = found[angle] - subject.performance.flexion(*segments)
-                figures = {
+                figures: dict[str, Figure] = {
                     "rms [deg]": float(np.sqrt(np.nanmean(error**2))),
                     "offset [deg]": float(np.nanmean(error)),
                     "without offset, rms [deg]": float(np.nanstd(error)),

@@ -1,7 +1,8 @@
 """Foot plants of a walk: which are found, and how far begin and end are off.
 
 Plants at the begin or the end of the take are not scored. A plant is found if a contact
-overlaps half of it, within 15 cm; `marey.synth` has plants of heels and of toes.
+within 15 cm shares half of the time of both; `marey.synth` has plants of heels and of
+toes.
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from benchmarks.harness.task import Row, Setting
 from marey import Solution
 
 HEADLINE = "begin, rms [ms]"
-NEAR_M = 0.15
+NEAR_M, MIN_SHARE = 0.15, 0.5
 
 
 def measure(setting: Setting) -> Iterator[Row]:
@@ -37,13 +38,13 @@ def score_plants(solution: Solution, subject: Subject) -> dict[str, float]:
     errors = []
     for foot, begin, end in inside:
         near = [
-            (min(end, c.end) - max(begin, c.start), c)
+            (common_share(begin, end, c.start, c.end), c.start - begin, c.end - end)
             for c in contacts
             if np.linalg.norm(c.anchor[:2] - foot) < NEAR_M
         ]
-        overlap, contact = max(near, key=lambda one: one[0], default=(0.0, None))
-        if contact is not None and overlap > (end - begin) / 2.0:
-            errors.append((contact.start - begin, contact.end - end))
+        share, *off_times = max(near, default=(0.0, 0.0, 0.0))
+        if share > MIN_SHARE:
+            errors.append(off_times)
     off = 1e3 * np.array(errors or [(np.nan, np.nan)])
     rms = np.sqrt(np.mean(off**2, axis=0))
     return {
@@ -55,3 +56,8 @@ def score_plants(solution: Solution, subject: Subject) -> dict[str, float]:
         "begin, mean [ms]": float(off[:, 0].mean()),
         "end, mean [ms]": float(off[:, 1].mean()),
     }
+
+
+def common_share(a: float, b: float, c: float, d: float) -> float:
+    """Return the common time of two intervals over that of both together."""
+    return max(min(b, d) - max(a, c), 0.0) / (max(b, d) - min(a, c))

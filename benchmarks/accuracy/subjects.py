@@ -44,6 +44,7 @@ class Subject:
         take: What marey gets.
         names: Of the true bodies; each begins at its joint.
         joints: True joints in the world, (frame, body, 3).
+        axis: True axes of hinges in the world, (frame, body, 3); zero for others.
         parent: Of each body.
         marker_body: True body of each marker.
         plants: Foot plants: where, in the plane of the ground, from when to when.
@@ -53,6 +54,7 @@ class Subject:
     take: marey.Take
     names: tuple[str, ...]
     joints: np.ndarray
+    axis: np.ndarray
     parent: np.ndarray
     marker_body: np.ndarray
     plants: tuple[tuple[np.ndarray, float, float], ...]
@@ -103,10 +105,14 @@ def record_synth(
         while above >= 0 and above not in places:
             above = truth.skeleton.parent[above]
         parent.append(places.get(int(above), -1))
+    T = truth.motion.T_world_joint()[:, bodies]
+    is_hinge = np.array([truth.skeleton.kind[joint] == "hinge" for joint in bodies])
+    axis = np.where(is_hinge[:, None], truth.skeleton.axes[bodies, 0], 0.0)
     return Subject(
         take,
         tuple(truth.skeleton.names[joint] for joint in bodies),
-        truth.motion.T_world_joint()[..., :3, 3][:, bodies],
+        T[..., :3, 3],
+        np.einsum("fbij,bj->fbi", T[..., :3, :3], axis),
         np.array(parent),
         np.array([places[joint] for joint in truth.marker_joint.tolist()]),
         tuple((c.anchor[:2], c.start, c.end) for c in truth.motion.contacts),
@@ -137,6 +143,7 @@ def record_independent(
         take,
         who.names,
         done.joint,
+        done.axis,
         who.parent,
         who.marker_segment,
         tuple(place_plants(done)),
@@ -183,14 +190,23 @@ def score_bodies(solution: marey.Solution, subject: Subject) -> dict[str, float]
 
 
 def score_joints(solution: marey.Solution, subject: Subject) -> dict[str, float]:
-    """Return the errors of the positions of all joints but the root, in mm."""
+    """Return the errors of the positions of all joints but the root, in mm.
+
+    Those of hinges are distances from the axis; the rest is along it.
+    """
     inner = np.flatnonzero(subject.parent >= 0)
     found, true = find_joints(solution), subject.joints[:, inner]
-    errors = 1e3 * score.joint_errors(found, true)
+    axis = subject.axis[:, inner]
+    errors = 1e3 * score.joint_errors(found, true, axis)
+    whole = 1e3 * score.joint_errors(found, true)
+    along = np.sqrt(np.maximum(whole**2 - errors**2, 0.0))[axis[0].any(axis=-1)]
     return {
         "joints, median [mm]": float(np.nanmedian(errors)),
         "joints, rms [mm]": float(np.sqrt(np.nanmean(errors**2))),
         "worst joint [mm]": float(np.nanmax(errors)),
+        "along hinges, rms [mm]": float(np.sqrt(np.mean(along**2)))
+        if len(along)
+        else float("nan"),
     }
 
 
@@ -215,14 +231,3 @@ def name_of(segment: str, side: str, subject: Subject) -> str:
     if subject.performance is not None:
         return f"{segment}_{side}"
     return {"l": "Left", "r": "Right"}[side] + SYNTH_NAMES[segment]
-
-
-def match_joints(found: np.ndarray, true: np.ndarray) -> np.ndarray:
-    """Return the joint nearest to each true one in the mean, (frame, joint, 3)."""
-    apart = np.array(
-        [
-            np.nanmean(np.linalg.norm(found - true[:, i : i + 1], axis=-1), axis=0)
-            for i in range(true.shape[1])
-        ]
-    )
-    return np.asarray(found[:, np.nanargmin(apart, axis=1)])

@@ -51,6 +51,12 @@ class Performance:
         turned = np.einsum("fmij,mj->fmi", self.R[:, segment], self.person.marker)
         return np.asarray(self.joint[:, segment] + turned)
 
+    @property
+    def axis(self) -> Array:
+        """Axes of hinges in the world, (frame, segment, 3); zero for other joints."""
+        hinge = [kind_of(name) in HINGES for name in self.person.names]
+        return np.asarray(self.R[..., 1] * np.array(hinge, dtype=float)[:, None])
+
     def flexion(self, upper: str, lower: str) -> Array:
         """Return the angle of a hinge between two segments, in degrees."""
         a, b = (self.person.names.index(name) for name in (upper, lower))

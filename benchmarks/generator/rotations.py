@@ -19,7 +19,7 @@ def about(axis: int, angle: Array) -> Array:
 def turn(angles: Array) -> Array:
     """Return rotations about z, then y, then x of the moving frame."""
     x, y, z = np.moveaxis(angles, -1, 0)
-    return about(2, z) @ about(1, y) @ about(0, x)
+    return np.asarray(about(2, z) @ about(1, y) @ about(0, x))
 
 
 def random_rotation(rng: np.random.Generator) -> Array:

@@ -6,8 +6,8 @@ from scipy.optimize import linear_sum_assignment
 from benchmarks.generator.rotations import Array
 
 
-def joint_errors(found: Array, true: Array) -> Array:
-    """Return the rms distance of each true joint from the one found for it, in metres.
+def match_joints(found: Array, true: Array) -> Array:
+    """Return the joint found for each true one, one to one, nearest in all; -1: none.
 
     Args:
         found: (frame, joint, 3), NaN where there is none.
@@ -19,11 +19,27 @@ def joint_errors(found: Array, true: Array) -> Array:
             for i in range(true.shape[1])
         ]
     )
-    mean_square = np.nan_to_num(mean_square, nan=1e6)
-    rows, columns = linear_sum_assignment(np.sqrt(mean_square))
-    errors = np.full(true.shape[1], np.nan)
-    errors[rows] = np.sqrt(mean_square[rows, columns])
-    return errors
+    rows, columns = linear_sum_assignment(np.sqrt(np.nan_to_num(mean_square, nan=1e6)))
+    match = np.full(true.shape[1], -1)
+    match[rows] = columns
+    return match
+
+
+def joint_errors(found: Array, true: Array, axis: Array | None = None) -> Array:
+    """Return the rms distance of each true joint from the one found for it, in metres.
+
+    Args:
+        found: (frame, joint, 3), NaN where there is none.
+        true: The same of the truth.
+        axis: Axes of hinges in the world, zero for other joints. No motion shows where
+            on its axis the centre of a hinge is: the distance is that from the axis.
+    """
+    match = match_joints(found, true)
+    off = found[:, match] - true
+    if axis is not None:
+        off = off - np.sum(off * axis, axis=-1, keepdims=True) * axis
+    errors = np.sqrt(np.nanmean(np.sum(off**2, axis=-1), axis=0))
+    return np.asarray(np.where(match >= 0, errors, np.nan))
 
 
 def rand_index(found: Array, true: Array) -> float:

@@ -5,6 +5,7 @@ import os
 import resource
 import signal
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,6 +15,8 @@ ONE_THREAD = dict.fromkeys(
     "1",
 )
 REASON_CHARACTERS = 300
+GRACE_S = 5.0
+"""Seconds between a request to end and the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +54,11 @@ def run_limited(
     try:
         output, errors = process.communicate(timeout=limits.seconds)
     except subprocess.TimeoutExpired:
-        end_group(process.pid)
+        end_group(process)
         output, errors = process.communicate()
         reason = f"stopped after {limits.seconds:g} s"
     except BaseException:
-        end_group(process.pid)
+        end_group(process)
         raise
     if process.returncode and not reason:
         reason = f"exit {process.returncode}: {last_line(errors)}"
@@ -70,10 +73,22 @@ def limit_memory(pid: int, mebibytes: int) -> None:
             resource.prlimit(pid, resource.RLIMIT_AS, (size, size))
 
 
-def end_group(pid: int) -> None:
-    """End a process that leads a session, and all that it has started."""
+def end_group(process: subprocess.Popen[str]) -> None:
+    """End a process that leads a session, and all that it has started.
+
+    It is asked first, so that it can end sessions that it has started itself.
+    """
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(pid, signal.SIGKILL)
+        os.killpg(process.pid, signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=GRACE_S)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def exit_when_asked() -> None:
+    """Let a request to end raise SystemExit, so that what was started ends too."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 def last_line(text: str) -> str:

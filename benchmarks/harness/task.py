@@ -7,6 +7,7 @@ where a task cannot run.
 
 import ast
 import importlib
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,8 +44,10 @@ class Row:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Row":
         """Return the row that `to_json` made."""
-        figures = {
-            name: Spread(*one) if isinstance(one, list) else float(one)
+        figures: dict[str, Figure] = {
+            name: Spread(*map(read_number, one))
+            if isinstance(one, list)
+            else read_number(one)
             for name, one in value.get("figures", {}).items()
         }
         return cls(value["case"], figures, value.get("skipped", ""))
@@ -56,11 +59,21 @@ class Row:
         return row | ({"skipped": self.skipped} if self.skipped else {})
 
 
-def round_figure(value: Figure, digits: int = 5) -> float | list[float]:
-    """Return a figure in the types of JSON, with so many digits."""
+def round_figure(value: Figure) -> float | list[float | None] | None:
+    """Return a figure in the types of JSON, with five digits."""
     if isinstance(value, Spread):
-        return [float(f"{float(one):.{digits}g}") for one in value]
-    return float(f"{float(value):.{digits}g}")
+        return [round_number(one) for one in value]
+    return round_number(value)
+
+
+def round_number(value: float) -> float | None:
+    """Return a number with five digits; None for what JSON has no number for."""
+    return float(f"{float(value):.5g}") if math.isfinite(value) else None
+
+
+def read_number(value: float | None) -> float:
+    """Return the number that `round_number` made."""
+    return float("nan") if value is None else float(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ import numpy as np
 from benchmarks.harness.task import Setting, Spread
 
 MIB = 2**20
-REPEATS, QUICK_REPEATS = 5, 3
+REPEATS, QUICK_REPEATS = 5, 2
 """Least number of repeats."""
 
-SECONDS, QUICK_SECONDS = 2.0, 0.3
+SECONDS, QUICK_SECONDS = 2.0, 0.1
 """Processor time for which a short call is repeated."""
 
 MOST_REPEATS = 200

@@ -19,6 +19,9 @@ from benchmarks.harness.task import ROOT
 SCRIPTS = ROOT / "peers" / "scripts"
 ENVIRONMENTS = ROOT / ".peers"
 METADATA = re.compile(r"^# /// script\n((?:#.*\n)+?)# ///$", re.MULTILINE)
+ALONE = {"PYTHONPATH": ""}
+"""What is installed elsewhere does not count as installed."""
+
 INSTALLING = Limits(seconds=1800.0, mebibytes=64_000)
 
 
@@ -59,7 +62,7 @@ def peer_python(script: Path, root: Path = ENVIRONMENTS) -> Path:
         [base, "-m", "venv", str(folder)],
         [str(python), "-m", "pip", "install", "--quiet", *packages],
     ):
-        outcome = run_limited(command, INSTALLING)
+        outcome = run_limited(command, INSTALLING, environment=ALONE)
         if outcome.reason:
             raise PeerMissing(f"{packages[0]} does not install: {outcome.reason}")
     stamp.write_text(wanted)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import marey
-from benchmarks.harness.task import Row, Setting, Spread
+from benchmarks.harness.task import Figure, Row, Setting, Spread
 from benchmarks.harness.timing import invert, time_many_frames
 from benchmarks.peers.figure import RATE, make_skeleton, perform, record
 from benchmarks.peers.runner import run_peers
@@ -27,7 +27,7 @@ from marey.skeleton import Skeleton
 from marey.take import Take
 
 HEADLINE = "frames/s"
-PLOT = ("frames/s", "above optimum [%]")
+PLOT = ("frames/s",)
 LIMIT_S = 7200.0
 FEW = 10
 PEERS = (
@@ -70,7 +70,7 @@ def describe(case: str, seconds: Spread, residual: np.ndarray, best: np.ndarray)
         1e3 * float(np.sqrt(np.mean(one[: len(residual)] ** 2)))
         for one in (residual, best)
     )
-    figures = {
+    figures: dict[str, Figure] = {
         "frames/s": invert(seconds),
         "frames": len(residual),
         "markers [mm]": rms,

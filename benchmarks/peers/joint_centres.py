@@ -21,7 +21,7 @@ from benchmarks.accuracy.joints import (
     find_center,
     make_pair,
 )
-from benchmarks.harness.task import Row, Setting
+from benchmarks.harness.task import Figure, Row, Setting
 from benchmarks.harness.timing import time_call
 from benchmarks.peers.runner import run_peers
 
@@ -53,7 +53,7 @@ def score_centers(swing: str, pair: Pair, bound: float, answer: Answer) -> Row:
     found = zip(answer["shapes"], answer["centers"], strict=True)
     errors = [error_of(pair, np.array(shape), np.array(at)) for shape, at in found]
     rms = float(np.sqrt(np.mean(np.square(errors))))
-    figures = {
+    figures: dict[str, Figure] = {
         "error, rms [mm]": 1e3 * rms,
         "x bound": rms / bound,
         "CPU [ms]": 1e3 * answer["seconds"],

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import marey
-from benchmarks.harness.task import Row, Setting, Spread
+from benchmarks.harness.task import Figure, Row, Setting, Spread
 from benchmarks.harness.timing import MIB, invert, peak_memory, time_call
 from benchmarks.peers.runner import run_peers
 from marey.io.contract import File
@@ -31,7 +31,7 @@ def measure(setting: Setting) -> Iterator[Row]:
         size = path.stat().st_size
 
         def describe(case: str, seconds: Spread, memory: float) -> Row:
-            figures = {
+            figures: dict[str, Figure] = {
                 "MB/s": invert(seconds, size / 1e6),
                 "CPU [s]": seconds,
                 "memory / file": memory / size,

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.harness.limits import Limits, run_limited
 from benchmarks.harness.task import Row, Setting
-from benchmarks.peers.environment import SCRIPTS, PeerMissing, peer_python
+from benchmarks.peers.environment import ALONE, SCRIPTS, PeerMissing, peer_python
 
 LIMITS = Limits(seconds=900.0, mebibytes=24_000)
 
@@ -56,7 +56,7 @@ def run_peer(
         return
     size = "quick" if setting.quick else "full"
     command = [str(python), str(script), problem, str(folder), size]
-    outcome = run_limited(command, limits, environment={"PYTHONPATH": ""})
+    outcome = run_limited(command, limits, environment=ALONE)
     for line in outcome.output.splitlines():
         yield score(json.loads(line))
     if outcome.reason:

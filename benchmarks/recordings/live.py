@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import marey
-from benchmarks.harness.task import Row, Setting
+from benchmarks.harness.task import Figure, Row, Setting
 from marey.anatomy.whole_person import observed_part
 
 HEADLINE = "bones [mm]"
@@ -54,7 +54,7 @@ def compare_with_solve(path: Path) -> Row:
         for i, name in enumerate(one.names)
         if name in other.names
     ]
-    figures = {
+    figures: dict[str, Figure] = {
         "bones": len(apart),
         "bones [mm]": max(apart, default=np.nan),
         "take-overs": len(jumps),

@@ -1,11 +1,12 @@
 """Slopes of cost against size on log-log axes, in rows of their own."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
 import marey
-from benchmarks.harness.task import Row, Setting
+from benchmarks.harness.task import Figure, Row, Setting
 from benchmarks.harness.timing import peak_memory, time_call
 
 
@@ -24,8 +25,8 @@ def measure_sizes(
     costs, memories = [], []
     for size in sizes:
         takes = make(size)
-        cpu = time_call(lambda t=takes: solve(t), setting).cpu
-        peak, _ = peak_memory(lambda t=takes: solve(t))
+        cpu = time_call(partial(solve, takes), setting).cpu
+        peak, _ = peak_memory(partial(solve, takes))
         costs.append(cpu.median)
         memories.append(max(peak, 1.0))
         yield Row(f"{size:,} {unit}", {unit: size, "CPU [s]": cpu, "peak [MiB]": peak})
@@ -35,7 +36,7 @@ def measure_sizes(
         ("slope, larger half", slice(half, None)),
     ):
         if len(sizes[some]) > 1:
-            figures = {
+            figures: dict[str, Figure] = {
                 "CPU, log-log": slope(sizes[some], costs[some]),
                 "peak, log-log": slope(sizes[some], memories[some]),
             }

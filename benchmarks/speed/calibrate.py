@@ -69,7 +69,7 @@ def measure(setting: Setting) -> Iterator[Row]:
                 1e3 * rms(length_errors(one, figure.skeleton))
                 for one in (initial, found.skeleton)
             )
-            figures = {
+            figures: dict[str, Figure] = {
                 "CPU [s]": timing.cpu,
                 "bones before [mm]": before,
                 "bones [mm]": after,

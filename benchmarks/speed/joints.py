@@ -7,6 +7,7 @@ pair. "Centres" have 2 mm and 0.01 rad of noise. A stream adds each frame to sum
 import time
 import tracemalloc
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,7 @@ def time_all_pairs(bodies: marey.Bodies, setting: Setting) -> Iterator[Row]:
         ("auto (likelihood where it may be)", {}),
         ("likelihood, every pair", {"estimator": "likelihood"}),
     ):
-        timing = time_call(lambda o=options: marey.fit_joints(bodies, **o), setting)
+        timing = time_call(partial(marey.fit_joints, bodies, **options), setting)
         fits = timing.result
         found = np.concatenate([fits.center_a, fits.center_b], axis=1)
         ball = np.array([kind not in ("hinge", "fixed") for kind in fits.kind])
@@ -127,9 +128,7 @@ def compare_methods(
     markers = marey.segment(take, method="template", template=template)
     for method in ("ball", "gdke"):
         for words, some in (("sensors", bodies), ("markers", markers)):
-            timing = time_call(
-                lambda b=some, m=method: marey.fit_joints(b, method=m), setting
-            )
+            timing = time_call(partial(marey.fit_joints, some, method=method), setting)
             yield Row(f"{method}, {words}", {"CPU [ms]": scale(timing.cpu, 1e3)})
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import marey
-from benchmarks.harness.task import Row, Setting
+from benchmarks.harness.task import Figure, Row, Setting
 from benchmarks.harness.timing import resident_mib, spread_of
 from benchmarks.speed.lsl_sender import RATE, performers
 
@@ -51,7 +51,7 @@ def follow_lsl(seconds: float, markers: str, subjects: int) -> Row:
         wall, cpu = time.monotonic() - start, time.process_time() - cpu
         found = poses.statistics
     sent = int(sender.communicate(timeout=30.0)[0])
-    figures = {
+    figures: dict[str, Figure] = {
         "latency [ms]": spread_of(latencies[WARM_FRAMES:]),
         "latency of 99 % [ms]": float(np.quantile(latencies[WARM_FRAMES:], 0.99)),
         "CPU of a pose [ms]": 1e3 * cpu / max(len(latencies), 1),

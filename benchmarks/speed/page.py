@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import marey
-from benchmarks.harness.task import Row, Setting
+from benchmarks.harness.task import Figure, Row, Setting
 from marey import synth
 from marey.take import Take
 
@@ -47,7 +47,7 @@ def measure(setting: Setting) -> Iterator[Row]:
                 executable_path=chromium, args=[*BROWSER_FLAGS, *flags]
             )
             walk, long = (open_page(browser, folder / n) for n in FILES)
-            figures = {
+            figures: dict[str, Figure] = {
                 "frames/s": measure_frame_rate(walk, setting.choose(5.0, 2.0)),
                 "decoding [ms]": long.evaluate("marey.snapshot().decodeMilliseconds"),
             }

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness.task import Row, Setting
+from benchmarks.harness.task import Figure, Row, Setting
 from benchmarks.harness.timing import invert, time_call
 from marey import Motion, solve_pose, synth
 from marey.pose.physics import fit_physics
@@ -58,7 +58,7 @@ def compare_solvers(
         error = joints(motion) - joints(take.truth.motion)
         rms = np.sqrt(np.mean(np.sum(error**2, axis=-1)))
         speed = invert(timing.cpu, take.n_frames)
-        figures = {
+        figures: dict[str, Figure] = {
             "frames/s": speed,
             "x paper": speed.median / PAPER_FRAMES_PER_S,
             "iterations": np.nan if found is motion else found.steps.mean(),

@@ -1,9 +1,9 @@
 """Inverse kinematics: frames per second, one frame's latency, accuracy.
 
 One figure for all: 16 segments, 44 degrees of freedom, 53 markers, 100 Hz, 2 mm noise.
-"Solver" is the compiled solver alone, "take" is `solve_pose` of a whole take both ways,
-"frame" is one frame at a time as a stream has it. The optimum is that of a general
-optimiser, run to convergence on 20 frames.
+"In sequence" and "side by side" are the compiled trackers alone, "take" is `solve_pose`
+of a whole take both ways, "frame" is one frame at a time as a stream has it. The
+optimum is that of a general optimiser, run to convergence on 20 frames.
 """
 
 import time
@@ -14,19 +14,26 @@ import numpy as np
 from scipy.optimize import least_squares
 
 import marey
-from benchmarks.harness.task import Row, Setting
+from benchmarks.harness.task import Figure, Row, Setting
 from benchmarks.harness.timing import invert, scale, spread_of, time_call
 from benchmarks.peers.figure import AXES, RATE, make_skeleton, record
 from marey.articulated.targets import TargetNames
 from marey.numerics import geometry
 from marey.pose.gauss_newton.fit import GaussNewtonSolver
+from marey.pose.gauss_newton.lanes import track_in_lanes
+from marey.pose.gauss_newton.track_kernel import track_frames
 from marey.pose.gauss_newton.tracker import PoseTracker
 from marey.pose.options import GaussNewtonOptions
+from marey.pose.trace import PoseTrace
 from marey.skeleton import Skeleton
 from marey.take import Take
 
 HEADLINE = "frames/s"
-PLAIN = {"outlier": 0.0, "limits": False}
+PLAIN: dict[str, Any] = {"outlier": 0.0, "limits": False}
+TRACKERS: Mapping[str, Callable[..., None]] = {
+    "in sequence": track_frames,
+    "side by side": track_in_lanes,
+}
 WAYS: Mapping[str, Mapping[str, Any]] = {
     "least squares": PLAIN,
     "limits and outliers": {},
@@ -38,8 +45,10 @@ WARM_FRAMES, CONVERGED_FRAMES = 10, 20
 def measure(setting: Setting) -> Iterator[Row]:
     skeleton = make_skeleton()
     take = record(skeleton, setting.choose(4000, 1000))
-    for way, options in WAYS.items():
-        yield measure_solver(f"solver, {way}", skeleton, take, options, setting)
+    for name, tracker in TRACKERS.items():
+        for way, options in WAYS.items():
+            case = f"{name}, {way}"
+            yield measure_tracker(case, skeleton, take, tracker, options, setting)
     for way, options in {**WAYS, "smooth": {"smooth": 100.0}}.items():
         yield measure_take(f"take, {way}", skeleton, take, options, setting)
     for way, options in WAYS.items():
@@ -49,33 +58,46 @@ def measure(setting: Setting) -> Iterator[Row]:
 
 
 def tracker_of(
-    skeleton: Skeleton, take: Take, options: Mapping[str, Any]
-) -> tuple[GaussNewtonSolver, Callable[[int], Any]]:
-    """Return the solver, and a function that tracks the first frames with it."""
+    skeleton: Skeleton,
+    take: Take,
+    options: Mapping[str, Any],
+    tracker: Callable[..., None] | None = None,
+) -> tuple[GaussNewtonSolver, Callable[[int], PoseTrace]]:
+    """Return the solver, and a function that tracks the first frames with it.
+
+    Without a tracker the solver chooses, by the number of frames.
+    """
     fit = GaussNewtonSolver(
         skeleton, TargetNames.of(take), RATE, GaussNewtonOptions(**options)
     )
 
-    def track(count: int) -> Any:
+    def track(count: int) -> PoseTrace:
         fit.reset()
-        none = np.zeros((count, 0, 4, 4))
-        return fit.track((take.points[:count], none), np.arange(count))
+        recording = take.points[:count], np.zeros((count, 0, 4, 4))
+        if tracker is None:
+            return fit.track(recording, np.arange(count))
+        trace = PoseTrace.empty(count, len(fit.nodes.tree.parent))
+        paths, out = (trace.root, trace.q), (trace.root, trace.q, trace.info)
+        where = (recording, np.arange(count), tuple(fit.state))
+        tracker(fit.problem, *where, fit.settings, paths, out)
+        return trace
 
     return fit, track
 
 
-def measure_solver(
+def measure_tracker(
     case: str,
     skeleton: Skeleton,
     take: Take,
+    tracker: Callable[..., None],
     options: Mapping[str, Any],
     setting: Setting,
 ) -> Row:
-    """Return speed, iterations and marker error of the compiled solver alone."""
-    fit, track = tracker_of(skeleton, take, options)
+    """Return speed, iterations and marker error of a compiled tracker alone."""
+    fit, track = tracker_of(skeleton, take, options, tracker)
     timing = time_call(lambda: track(take.n_frames), setting)
     residual = fit.marker_residuals(take.points, timing.result)
-    figures = {
+    figures: dict[str, Figure] = {
         "frames/s": invert(timing.cpu, take.n_frames),
         "iterations": float(timing.result.info[1:, 3].mean()),
         "markers [mm]": 1e3 * float(np.sqrt(np.mean(residual**2))),
@@ -113,7 +135,7 @@ def measure_frames(
         begin = time.perf_counter()
         tracker.update(points)
         spent.append(1e6 * (time.perf_counter() - begin))
-    figures = {
+    figures: dict[str, Figure] = {
         "wall [us]": spread_of(spent[WARM_FRAMES:]),
         "wall of 99 % [us]": float(np.quantile(spent[WARM_FRAMES:], 0.99)),
         "CPU [us]": 1e6 * (time.process_time() - busy) / take.n_frames,
@@ -130,7 +152,7 @@ def measure_placement(skeleton: Skeleton, take: Take, setting: Setting) -> Row:
             placer.place(points)
 
     cpu = time_call(place_all, setting).cpu
-    figures = {
+    figures: dict[str, Figure] = {
         "frames/s": invert(cpu, take.n_frames),
         "CPU [us]": scale(cpu, 1e6 / take.n_frames),
     }
@@ -147,7 +169,7 @@ def compare_with_optimum(skeleton: Skeleton, take: Take) -> Row:
         found += float(np.sum(off(x) ** 2))
         best += 2.0 * least_squares(off, x, xtol=1e-12, ftol=1e-12, gtol=1e-12).cost
     count = len(take.labels) * CONVERGED_FRAMES
-    figures = {
+    figures: dict[str, Figure] = {
         "markers [mm]": 1e3 * float(np.sqrt(found / count)),
         "optimum [mm]": 1e3 * float(np.sqrt(best / count)),
         "above optimum": float(np.sqrt(found / best)) - 1.0,

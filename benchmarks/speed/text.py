@@ -8,13 +8,14 @@ checks and the hash of the file.
 
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import marey
-from benchmarks.harness.task import Row, Setting
+from benchmarks.harness.task import Figure, Row, Setting
 from benchmarks.harness.timing import invert, scale, time_call
 from marey.io.contract import File
 from marey.io.formats import bvh, trc
@@ -49,9 +50,9 @@ def time_readers(
     """Yield the times of three ways to read one file."""
     size, slow = path.stat().st_size / 1e6, 0.0
     for name, reader in (("loop", loop), ("numbers", numbers), ("read", read)):
-        cpu = time_call(lambda r=reader: r(path), setting).cpu
+        cpu = time_call(partial(reader, path), setting).cpu
         slow = slow or cpu.median
-        figures = {
+        figures: dict[str, Figure] = {
             "CPU [ms]": scale(cpu, 1e3),
             "MB/s": invert(cpu, size),
             "x loop": slow / cpu.median,

@@ -11,7 +11,7 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +79,18 @@ def seconds_per_frame(
         spent.append((second - first) / (many - few))
     low, median, high = np.quantile(spent, [0.25, 0.5, 0.75])
     return [float(median), float(low), float(high)]
+
+
+def read_locations(path: Path, labels: Sequence[str]) -> np.ndarray:
+    """Return the markers that OpenSim's tool reports, with z up."""
+    lines = path.read_text().splitlines()
+    head = lines.index("endheader")
+    columns = lines[head + 1].split("\t")[1::3]
+    table = np.loadtxt(path, skiprows=head + 2)[:, 1:]
+    table = table.reshape(len(table), -1, 3)
+    order = [columns.index(f"{label}_tx") for label in labels]
+    x, y, z = np.moveaxis(table[:, order], -1, 0)
+    return np.stack([x, -z, y], axis=-1)
 
 
 def time_reading(case: str, read: Callable[[str], Any], problem: Problem) -> Answer:

@@ -1,6 +1,6 @@
 # /// script
 # requires-python = ">=3.10,<3.14"
-# dependencies = ["biobuddy==0.3.2", "numpy"]
+# dependencies = ["biobuddy==0.3.2", "matplotlib", "numpy"]
 # ///
 """biobuddy: functional joint centres by SCoRE (Ehrig 2006), with its outlier removal.
 

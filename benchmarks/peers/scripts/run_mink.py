@@ -9,6 +9,7 @@ is 1, so that a velocity is the whole step; limits are off, as in the other prog
 """
 
 from collections.abc import Iterator
+from importlib.metadata import version
 
 import mink
 import mujoco
@@ -52,7 +53,7 @@ def solve_ik(problem: Problem) -> Iterator[Answer]:
             return found
 
         yield problem.answer(
-            f"mink {mink.__version__}, {steps} iteration{'s' * (steps > 1)}",
+            f"mink {version('mink')}, {steps} iteration{'s' * (steps > 1)}",
             lambda count, steps=steps: run(count, steps),
             markers,
             problem.count(300, 60),

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import opensim
-from peer import Answer, Problem, serve
+from peer import Answer, Problem, read_locations, serve
 
 FEW = 10
 
@@ -38,14 +38,8 @@ def solve_ik(problem: Problem) -> Iterator[Answer]:
 
     def markers(count: int) -> np.ndarray:
         run(count, report=True)
-        path = folder / "_ik_model_marker_locations.sto"
-        lines = path.read_text().splitlines()
-        head = lines.index("endheader")
-        columns = lines[head + 1].split("\t")[1::3]
-        table = np.loadtxt(path, skiprows=head + 2)[:, 1:].reshape(count, -1, 3)
-        order = [columns.index(f"{label}_tx") for label in problem["labels"]]
-        x, y, z = np.moveaxis(table[:, order], -1, 0)
-        return np.stack([x, -z, y], axis=-1)  # The TRC is Y up.
+        locations = folder / "_ik_model_marker_locations.sto"
+        return read_locations(locations, problem["labels"])
 
     version = opensim.GetVersion().partition("-")[0]
     case = f"OpenSim {version}, IK tool"
