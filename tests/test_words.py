@@ -11,6 +11,7 @@ from marey.cleaning import correct_up
 from marey.pipeline.reporting.findings import contradicted_names
 from marey.pipeline.stages.bodies import fit_bodies
 from marey.pipeline.stages.takes import clean_takes
+from marey.report import Finding
 from marey.segmentation import segment
 from marey.segmentation.labels.marker_sets import known_marker_sets
 from marey.segmentation.labels.match import recognise_marker_set
@@ -273,7 +274,11 @@ def test_a_dog_with_the_words_of_a_person_is_reported(dog):
 def lying(take, up, how):
     """The take as it is read from a file whose axis `up` points up, taken for z."""
     points = take.points @ marey.geometry.R_Z_UP[up]
-    return replace(take, points=points, source=Source(up=Fact("z", how)))
+    assumed = Finding("up-assumed", "read", "warning", "took z", "up")
+    findings = (assumed,) if how == "assumed" else ()
+    return replace(
+        take, points=points, source=Source(up=Fact("z", how), findings=findings)
+    )
 
 
 @pytest.mark.parametrize("up", ["x", "-x", "y", "-y", "-z"])

@@ -79,7 +79,9 @@ def correct_up(take: Take, people: Sequence[Person]) -> Take:
     message = f"took {axis} for the up axis: {evidence}; give up= if that is wrong"
     finding = Finding("up-corrected", "clean", "warning", message, "up")
     R = geometry.R_Z_UP[axis] @ R_old.T
-    source = replace(take.source, up=Fact(axis, "inferred", evidence))
+    known = tuple(f for f in take.source.findings if f.code != "up-assumed")
+    up = Fact(axis, "inferred", evidence)
+    source = replace(take.source, up=up, findings=known)
     return record_repair(
         replace(take, source=source),
         [finding],

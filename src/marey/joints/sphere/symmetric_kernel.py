@@ -11,7 +11,7 @@ from numba import njit
 from marey.numerics.jit import inner, lean
 from marey.numerics.vector3_kernel import set_diagonal
 
-MAX_SWEEPS = 30
+MAX_ITERATIONS = 30
 """Largest number of sweeps; Jacobi's method converges quadratically, in about six."""
 
 
@@ -52,7 +52,7 @@ def diagonalise(A, V):
     """
     n = len(A)
     set_diagonal(V, n, 1.0)
-    for _ in range(MAX_SWEEPS):
+    for _ in range(MAX_ITERATIONS):
         if _is_diagonal(A):
             return
         for p in range(n - 1):
