@@ -1,7 +1,13 @@
 """A session: triggers, recordings on demand, two subjects, virtual skeletons, QTM."""
 
+import fcntl
+import os
+import pty
 import socket
 import struct
+import subprocess
+import sys
+import termios
 import threading
 import time
 from contextlib import closing, suppress
@@ -98,6 +104,39 @@ def test_a_recording_needs_a_path(walk):
         poses.start_recording()
     with pytest.raises(marey.OptionError, match="triggers"):
         marey.stream(walk, triggers="vmc://127.0.0.1:1")
+
+
+def test_keys_in_the_terminal_record_and_mark(walk, tmp_path):
+    session = tmp_path / "take.marey-live"
+    keyboard, terminal = pty.openpty()
+    command = [sys.executable, "-W", "error", "-m", "marey", "live"]
+    process = subprocess.Popen(
+        [*command, f"file:{walk}?loop", "--to", f"record:{session}?wait", "--quiet"],
+        stdin=terminal,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # The terminal must be that of the new session, as in a shell.
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(terminal)
+    assert process.stderr is not None
+    said = []
+    until(lambda: not termios.tcgetattr(keyboard)[3] & termios.ICANON, 60.0)
+    for key in (b"m", b"z", b"r", b"m", b"r"):
+        os.write(keyboard, key)
+        said.append(process.stderr.readline())
+        if said[-1] == "recording\n":
+            until(lambda: session.stat().st_size > 10_000)
+    os.write(keyboard, b"\x03")  # Ctrl-C
+    assert process.wait(60.0) == 0
+    process.stderr.close()
+    os.close(keyboard)
+    assert said[0] == "not marked: nothing is recorded\n"
+    assert "virtual" in said[1]
+    assert said[2:] == ["recording\n", "marked\n", "recording ended\n"]
+    assert [event.label for event in marey.read(session).events] == ["mark"]
 
 
 # --- two subjects ---------------------------------------------------------------------
