@@ -1,18 +1,23 @@
 """Live streams: from packet to pose, and from nothing to a skeleton.
 
 `live.py SECONDS MARKERS SUBJECTS`: 53 markers at 240 Hz come from an LSL outlet of
-another process; the time from the arrival of a sample to its pose is printed, the share
-of one core, frames lost, and the memory at the begin and the end.
+another process. Printed are the time from the arrival of a sample to its pose, the CPU
+time of a pose, the share of one core, how many of the frames that were sent came, and
+the memory at the begin and the end.
 
 `live.py memory SECONDS`: a file is played 10 times as fast as it was recorded, a
 skeleton is learnt from it, and the memory is printed over time.
 
-`live.py nothing SECONDS`: an exercise of a generated performer without labels is learnt
-from nothing: when bodies are right, and joints are within 10 mm.
+`live.py nothing SECONDS`: an exercise of a generated performer without labels, in which
+every joint moves once within so many seconds, is learnt from nothing: when bodies and
+their links are right, and joints are within 10 mm. `live.py prefix SECONDS END...`: the
+same of the first so many seconds, on any machine, without and with labels.
 
 `live.py real FILE...`: recordings are played as streams. The bone lengths of the
-skeleton that was learnt at the end are compared with those of `marey.solve`, and the
-jump of joints at a take-over with the residual of the markers.
+skeleton that was learnt at the end are compared with those of `marey.solve`.
+
+`live.py pops FILE...`: the jump of joints when the skeleton of the first part of a
+recording is taken over, against the residual of the markers.
 """
 
 import gc
@@ -23,6 +28,8 @@ import sys
 import tempfile
 import time
 import uuid
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,11 +37,20 @@ import numpy as np
 
 import marey
 from marey.anatomy.whole_person import observed_part
+from marey.live import Frame, open_source
+from marey.live.learning import Learnt
+from marey.live.learning.estimate import estimate_skeletons_of_stream
+from marey.live.live_stream import RECENT_FRAMES
 from marey.live.lsl_channels import load_pylsl
+from marey.live.posing.performers import Performers
+from marey.pose import solve_pose
 
 RATE = 240.0
-SLOW_SECONDS = 30.0
-"""Seconds that a short recording is played for, so that it is learnt in mid-stream."""
+JUDGED_SECONDS = 2.0
+"""Seconds before an estimate in which its joints are compared with the true ones."""
+
+TAKE_OVER_SHARES = (0.2, 0.4, 0.6, 0.8)
+"""Parts of a recording after which its skeleton is taken over."""
 
 
 def performers(markers: str, subjects: int) -> tuple[list[marey.Skeleton], marey.Take]:
@@ -60,12 +76,12 @@ def performers(markers: str, subjects: int) -> tuple[list[marey.Skeleton], marey
     return skeletons, marey.Take(rate=RATE, points=points, labels=labels)
 
 
-def send(name: str, markers: str, subjects: str) -> None:
-    """Offer the walks again and again, until nobody listens."""
+def send(name: str, markers: str, subjects: str, count: str) -> None:
+    """Offer so many frames of the walks, and wait until the reader has gone."""
     _, take = performers(markers, int(subjects))
     pylsl = load_pylsl(whole_network=False)
-    count = 3 * len(take.labels)
-    info = pylsl.StreamInfo(name, "MoCap", count, RATE, "float32", name)
+    n_channels = 3 * len(take.labels)
+    info = pylsl.StreamInfo(name, "MoCap", n_channels, RATE, "float32", name)
     channels = info.desc().append_child("channels")
     for label in take.full_labels:
         for kind in ("PositionX", "PositionY", "PositionZ"):
@@ -75,12 +91,12 @@ def send(name: str, markers: str, subjects: str) -> None:
     outlet = pylsl.StreamOutlet(info)
     while not outlet.have_consumers():
         time.sleep(0.01)
-    start, number = time.monotonic(), 0
-    while outlet.have_consumers():
-        outlet.push_sample(take.points[number % take.n_frames].ravel().tolist())
-        number += 1
+    start = time.monotonic()
+    for number in range(int(count)):
         time.sleep(max(0.0, start + number / RATE - time.monotonic()))
-    print(number, flush=True)
+        outlet.push_sample(take.points[number % take.n_frames].ravel().tolist())
+    while outlet.have_consumers():
+        time.sleep(0.01)
 
 
 def memory_mb() -> float:
@@ -91,34 +107,35 @@ def memory_mb() -> float:
 def follow_lsl(
     seconds: float = 20.0, markers: str = "set53", subjects: int = 1
 ) -> None:
-    """Track known skeletons in a stream of another process."""
+    """Track known skeletons in a stream of another process, to its last frame."""
     skeletons, take = performers(markers, subjects)
-    name = f"marey-bench-{uuid.uuid4()}"
+    name, count = f"marey-bench-{uuid.uuid4()}", int(seconds * RATE)
     command = [sys.executable, __file__, "send", name, markers, str(subjects)]
-    sender = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    latencies, memory = [], []
+    sender = subprocess.Popen([*command, str(count)])
+    latencies, costs, memory = [], [], []
     with marey.stream(f"lsl://{name}", skeletons, timeout=30.0) as poses:
         gc.collect()
-        start, cpu = time.monotonic(), time.process_time()
+        start, cpu, spent = time.monotonic(), time.process_time(), time.thread_time()
         for pose in poses:
             latencies.append(pose.latency)
+            costs.append(time.thread_time() - spent)
             if len(latencies) % 240 == 1:
                 memory.append(memory_mb())
-            if time.monotonic() - start > seconds:
+            if poses.statistics.received == count:
                 break
+            spent = time.thread_time()
         wall, cpu = time.monotonic() - start, time.process_time() - cpu
         found = poses.statistics
-    sent = int(sender.communicate(timeout=30.0)[0])
-    costs = np.array(latencies[50:]) * 1e3
+    sender.wait(timeout=30.0)
     print(f"{len(take.labels)} markers at {RATE:g} Hz for {wall:.0f} s")
-    print(
-        "packet to pose, ms: median {:.2f}, 99 % {:.2f}, largest {:.1f}".format(
-            *np.quantile(costs, [0.5, 0.99, 1.0])
+    for what, values in (("packet to pose", latencies), ("CPU of a pose", costs)):
+        places = np.quantile(1e3 * np.array(values[50:]), [0.5, 0.99, 1.0])
+        print(
+            "{}, ms: median {:.2f}, 99 % {:.2f}, largest {:.1f}".format(what, *places)
         )
-    )
-    print(f"sent {sent}, received {found.received}, poses {len(latencies)}")
+    print(f"sent {count}, received {found.received}, poses {len(latencies)}")
     each = 1e3 * cpu / max(len(latencies), 1)
-    print(f"CPU {each:.2f} ms a pose, {cpu / wall:.0%} of one core")
+    print(f"CPU of all threads {each:.2f} ms a pose, {cpu / wall:.0%} of one core")
     print(
         f"memory {memory[0]:.0f} -> {memory[-1]:.0f} MB; {os.getloadavg()[0]:.1f} load"
     )
@@ -142,44 +159,112 @@ def watch_memory(seconds: float = 300.0) -> None:
                     break
 
 
-def learn_exercise(seconds: float = 60.0) -> None:
-    """Print when the skeleton of an exercise without labels is right."""
-    figure = marey.synth.human()
-    take = figure.record(
+def record_exercise(seconds: float) -> marey.synth.Recording:
+    """Return an exercise in which every joint moves once, one after the other."""
+    return marey.synth.human().record(
         "exercise", rate=120.0, seconds=seconds, markers="set53", noise=5e-4
     )
-    truth = take.truth
-    true_groups = groups(truth.marker_joint, take.labels)
-    joints = [i for i, end in enumerate(truth.motion.skeleton.is_end) if i and not end]
-    joints = [i for i in joints if (truth.marker_joint == i).any()]
-    T_true = truth.motion.T_world_joint()
-    last = None
+
+
+def learn_exercise(seconds: float = 60.0) -> None:
+    """Print when the skeleton of an exercise without labels is right, as it streams.
+
+    All of it comes twice.
+    """
+    take = record_exercise(seconds)
+    labels = tuple(f"m{i}" for i in range(len(take.labels)))
+    twice = np.concatenate([take.points, take.points])
+    learnt: list[tuple[int, Learnt]] = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "exercise.npz"
-        labels = tuple(f"m{i}" for i in range(len(take.labels)))
-        marey.write(marey.Take(rate=take.rate, points=take.points, labels=labels), path)
-        names = dict(zip(labels, take.labels, strict=True))
+        marey.write(marey.Take(rate=take.rate, points=twice, labels=labels), path)
         with marey.stream(str(path)) as poses:
             for pose in poses:
-                if poses.learnt is last:
-                    continue
-                last = poses.learnt
-                found = found_groups(last.skeletons, names)
-                places = np.concatenate([p.T_world_joint for p in pose.subjects])
-                true = T_true[pose.frame.number, joints, :3, 3]
-                apart = np.linalg.norm(true[:, None] - places[:, :3, 3], axis=-1)
-                near = int((apart.min(axis=1) < 0.01).sum())
-                now = pose.frame.number / take.rate
-                print(
-                    f"{now:5.1f} s: {len(found & true_groups)} of "
-                    f"{len(true_groups)} bodies, {near} of {len(joints)} joints "
-                    f"within 10 mm; estimate {last.seconds:.1f} s of the worker, "
-                    f"hidden markers {1e3 * np.nanmean(last.marker_error):.1f} mm"
-                )
+                newest = poses.learnt
+                if newest and (not learnt or newest is not learnt[-1][1]):
+                    learnt.append((pose.frame.number, newest))
+    learnt.append((len(twice), poses.learnt))
+    for number, estimate in learnt:
+        print(judge_estimate(take, labels, twice, number, estimate), flush=True)
 
-        found = found_groups(poses.skeletons, names)
-        count = len(found & true_groups)
-        print(f"at the end {count} bodies, {poses.learnt.n_frames} frames")
+
+def estimate_exercise(seconds: float = 60.0, *ends: float) -> None:
+    """Print how right the skeleton of the first seconds of an exercise is.
+
+    What a stream learns does not depend on the machine here. Labels come without and
+    with the knowledge of people that they bring.
+    """
+    take = record_exercise(seconds)
+    for is_named in (False, True):
+        labels = take.labels
+        if not is_named:
+            labels = tuple(f"m{i}" for i in range(len(take.labels)))
+        for end in ends:
+            n = int(end * take.rate)
+            part = marey.Take(rate=take.rate, points=take.points[:n], labels=labels)
+            estimate = estimate_skeletons_of_stream(part, None)
+            line = judge_estimate(take, labels, take.points, n, estimate)
+            print("labelled  " if is_named else "unlabelled", line, flush=True)
+
+
+def judge_estimate(
+    take: marey.synth.Recording,
+    labels: tuple[str, ...],
+    points: np.ndarray,
+    number: int,
+    estimate: Learnt,
+) -> str:
+    """Return how right the skeletons were that came at a frame, in a line."""
+    truth = take.truth
+    true_skeleton = truth.motion.skeleton
+    names = dict(zip(labels, take.labels, strict=True))
+    true_groups = groups(truth.marker_joint, take.labels)
+    found = found_groups(estimate.skeletons, names)
+    true_links = linked_groups(true_skeleton, truth.marker_joint, take.labels)
+    links = set().union(
+        *(
+            linked_groups(one, one.marker_joint, [names[n] for n in one.marker_labels])
+            for one in estimate.skeletons
+        )
+    )
+    joints = [j for j in np.unique(truth.marker_joint) if true_skeleton.parent[j] >= 0]
+    rows = np.arange(max(0, number - int(JUDGED_SECONDS * take.rate)), number)
+    judged = marey.Take(rate=take.rate, points=points[rows], labels=labels)
+    places = np.concatenate(
+        [
+            solve_pose(one, judged).T_world_joint()[..., :3, 3]
+            for one in estimate.skeletons
+        ],
+        axis=1,
+    )
+    true = truth.motion.T_world_joint()[rows % take.n_frames][:, joints][..., :3, 3]
+    square = np.sum((true[:, :, None] - places[:, None]) ** 2, axis=-1).mean(axis=0)
+    error = 1e3 * np.sqrt(square.min(axis=1))
+    return (
+        f"{number / take.rate:5.1f} s: {len(found & true_groups)} of "
+        f"{len(true_groups)} bodies, {len(links & true_links)} of {len(true_links)} "
+        f"links, {int((error < 10.0).sum())} of {len(joints)} joints within 10 mm "
+        f"(largest {error.max():.1f}); estimate of {estimate.n_frames} frames took "
+        f"{estimate.seconds:.1f} s"
+    )
+
+
+def linked_groups(
+    skeleton: marey.Skeleton, joint: np.ndarray, labels: Sequence[str]
+) -> set[frozenset[frozenset[str]]]:
+    """Return the pairs of bodies that a joint links, each by its set of markers."""
+    on = {
+        int(one): frozenset(n for n, at in zip(labels, joint, strict=True) if at == one)
+        for one in np.unique(joint)
+    }
+    links = set()
+    for one, members in on.items():
+        above = int(skeleton.parent[one])
+        while above >= 0 and above not in on:
+            above = int(skeleton.parent[above])
+        if above >= 0:
+            links.add(frozenset((members, on[above])))
+    return links
 
 
 def found_groups(
@@ -201,22 +286,12 @@ def groups(joint: np.ndarray, labels: tuple[str, ...]) -> set[frozenset[str]]:
 
 
 def compare_recordings(*files: str) -> None:
-    """Print how far a live skeleton is from that of a whole solve, and jumps."""
+    """Print how far a live skeleton is from that of a whole solve."""
     for file in files:
-        jumps, steps, residuals = [], [], []
-        before: list[marey.LivePose] = []
-        last = None
-        speed = marey.read(file).duration / SLOW_SECONDS
-        with marey.stream(f"file:{file}?speed={min(speed, 1.0):.4f}") as poses:
-            for pose in poses:
-                is_new, last = poses.learnt is not last, poses.learnt
-                before = [*before[-2:], pose]
-                change = second_difference(before)
-                if change is not None:
-                    (jumps if is_new else steps).append(change)
-                residuals.append(marker_residual(pose))
-            live = poses.skeletons
-        solved = marey.solve(file)
+        with marey.stream(f"file:{file}") as poses:
+            for _ in poses:
+                pass
+        live, solved = poses.skeletons, marey.solve(file)
         apart = [
             1e3 * abs(one.lengths[i] - other.lengths[other.names.index(name)])
             for one, subject in zip(live, solved.subjects, strict=False)
@@ -226,11 +301,60 @@ def compare_recordings(*files: str) -> None:
         ]
         print(
             f"{Path(file).name}: {len(apart)} bones, lengths at most "
-            f"{max(apart, default=np.nan):.3f} mm apart; {len(jumps)} take-overs, jump "
-            f"{1e3 * max(jumps, default=np.nan):.2f} mm at most (other frames "
-            f"{1e3 * np.median(steps or [np.nan]):.2f} mm median), residual "
-            f"{1e3 * np.nanmedian(residuals):.2f} mm"
+            f"{max(apart, default=np.nan):.3f} mm apart",
+            flush=True,
         )
+
+
+def measure_pops(*files: str) -> None:
+    """Print how far joints jump when new skeletons are taken over, on any machine.
+
+    Skeletons of the first part of a recording are taken over at its end, with the
+    means of a stream.
+    """
+    for file in files:
+        take = marey.read(file)
+        source = open_source(f"file:{file}?speed=0", 1.0)
+        shown: list[marey.LivePose] = []
+        recent: deque[Frame] = deque(maxlen=RECENT_FRAMES)
+        due = {int(share * take.n_frames) for share in TAKE_OVER_SHARES}
+        performers, before = Performers((), False, {}), None
+        jumps, steps, residuals = [], [], []
+        while (frame := source.receive(1.0)) is not None:
+            is_new = frame.number in due
+            if is_new:
+                learnt = estimate_skeletons_of_stream(first_part(take, frame), before)
+                is_new, before = learnt.better, learnt.skeletons
+                if is_new:
+                    performers.take_over(
+                        learnt.names, learnt.skeletons, tuple(recent), take.rate
+                    )
+            shown = [*shown[-2:], performers.update(frame)]
+            recent.append(frame)
+            change = second_difference(shown)
+            if change is not None:
+                (jumps if is_new else steps).append(change)
+            residuals.append(marker_residual(shown[-1]))
+        print(
+            f"{Path(file).name}: {len(jumps)} take-overs, jump "
+            f"{1e3 * max(jumps, default=np.nan):.2f} mm at most; other frames "
+            f"{1e3 * np.median(steps):.2f} mm in the median, "
+            f"{1e3 * np.quantile(steps, 0.99):.2f} at 99 %; residual "
+            f"{1e3 * np.nanmedian(residuals):.2f} mm",
+            flush=True,
+        )
+
+
+def first_part(take: marey.Take, frame: Frame) -> marey.Take:
+    """Return what a stream has kept of a recording before a frame."""
+    n = frame.number
+    return replace(
+        take,
+        points=take.points[:n],
+        T_world_sensor=take.T_world_sensor[:n],
+        filled=take.filled[:n],
+        confidence=take.confidence[:n],
+    )
 
 
 def second_difference(poses: list[marey.LivePose]) -> float | None:
@@ -266,13 +390,15 @@ MODES = {
     "send": send,
     "memory": watch_memory,
     "nothing": learn_exercise,
+    "prefix": estimate_exercise,
     "real": compare_recordings,
+    "pops": measure_pops,
 }
 
 if __name__ == "__main__":
     arguments = sys.argv[1:]
     mode = MODES.get(arguments[0]) if arguments else None
-    if mode in (watch_memory, learn_exercise):
+    if mode in (watch_memory, learn_exercise, estimate_exercise):
         mode(*map(float, arguments[1:]))
     elif mode is not None:
         mode(*arguments[1:])
