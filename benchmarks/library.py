@@ -41,9 +41,6 @@ from marey.library.subject_work import choose_fit_takes
 
 MOTIONS = ("walk", "exercise", "swing", "jump", "kick_punch")
 SECONDS, RATE, MARKERS = 1.0, 60.0, "set53"
-KILL_EVERY_S = 2.5
-"""Mean time between two kills of workers, in seconds."""
-
 MAX_TAKES_BETWEEN_KILLS = 18
 """Most takes that a run does before it is killed: twenty kills fall over 200 takes."""
 
@@ -285,13 +282,12 @@ def try_poison(folder: Path) -> None:
 
 
 def kill_workers(library: Path, out: Path, kills: int, chance: random.Random) -> None:
-    """Kill random workers of one run at random moments."""
+    """Kill random workers of one run, each after some more takes are done."""
     process = subprocess.Popen(batch_command(library, out, "--workers", "2"))
-    moments = []
-    while len(moments) < kills and process.poll() is None:
-        time.sleep(chance.uniform(0.0, 2.0 * KILL_EVERY_S))
+    moments: list[int] = []
+    while len(moments) < kills and wait_for_takes(process, out, chance):
         workers = children_of(process.pid)
-        if workers and process.poll() is None:
+        if workers:
             os.kill(chance.choice(workers), signal.SIGKILL)
             moments.append(count_done(out))
     code = process.wait()

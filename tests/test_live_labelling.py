@@ -7,6 +7,8 @@ import pytest
 import marey
 from marey.live import Frame, LivePose, SubjectPose
 from marey.live.labelling import COASTING_FRAMES, PointLabeller
+from marey.live.recognition import find_markers, recognise_skeleton
+from marey.numerics import geometry
 
 
 @pytest.fixture(scope="module")
@@ -98,3 +100,65 @@ def test_a_raw_cloud_is_learnt_from(tmp_path):
                 label.startswith("unlabelled") for label in pose.frame.labels
             )
     assert len(poses.skeletons[0].marker_labels) >= 0.9 * len(take.labels)
+
+
+# --- a known skeleton in a raw cloud --------------------------------------------------
+
+
+@pytest.mark.parametrize("motion", ["walk", "kick_punch", "jump"])
+def test_one_frame_of_a_cloud_shows_which_point_is_which_marker(motion, rng):
+    skeleton, take = posed.record(motion=motion, seconds=1.0, rate=20.0, noise=5e-4)
+    for points in take.points[::7]:
+        order = rng.permutation(len(points))
+        found = find_markers(skeleton, points[order])
+        assert found == {int(marker): k for k, marker in enumerate(order)}
+
+
+def test_a_skeleton_is_found_wherever_it_is_and_among_others(walk, rng):
+    """The cloud turns and moves, markers are hidden, and points of others come."""
+    skeleton, take = walk
+    twist = np.concatenate([rng.normal(0.0, 2.0, 3), rng.normal(0.0, 5.0, 3)])
+    points = geometry.apply(geometry.transform_exp(twist), take.points[50])
+    hidden = rng.choice(len(points), 4, replace=False)
+    others = points + np.array([0.7, 0.2, 0.0]) + rng.normal(0.0, 0.1, points.shape)
+    cloud = np.vstack([np.delete(points, hidden, axis=0), others[:20]])
+    names = tuple(f"P{i}" for i in range(len(cloud)))
+    frame = Frame(number=0, points=cloud, labels=names)
+    found = recognise_skeleton(skeleton, frame, take.rate)
+    left = np.delete(np.array(take.full_labels), hidden)
+    wrong = {n: x for n, x in found.items() if int(n[1:]) >= len(left)}
+    right = [n for n, label in found.items() if n not in wrong]
+    assert len(right) >= 0.95 * len(left)
+    assert all(found[n] == left[int(n[1:])] for n in right)
+    assert len(wrong) <= len(hidden)
+
+
+def test_a_cloud_without_the_skeleton_has_no_labels(walk, rng):
+    skeleton, take = walk
+    child = marey.synth.human(height=1.2)
+    other = posed.record(child, "walk", seconds=0.5, rate=20.0)[1]
+    for cloud in (rng.uniform(-1.0, 1.0, (60, 3)), take.points[0, :20]):
+        assert find_markers(skeleton, cloud) == {}
+    assert len(find_markers(skeleton, other.points[3])) < 0.9 * len(take.labels)
+
+
+def test_a_known_skeleton_starts_on_a_raw_cloud_and_comes_back(walk, tmp_path):
+    """After an absence of a second it is found again, elsewhere."""
+    skeleton, take = walk
+    points = np.concatenate([take.points, take.points + np.array([2.0, 1.0, 0.0])])
+    points[190:260] = np.nan
+    truth = take.truth.motion.T_world_joint()[..., :3, 3]
+    path = tmp_path / "cloud.npz"
+    marey.write(marey.Take(rate=25.0, points=points, labels=take.labels), path)
+    errors: dict[bool, list[float]] = {False: [], True: []}
+    with marey.stream(f"file:{path}?unlabelled", skeleton) as poses:
+        for pose in poses:
+            i = pose.frame.number
+            if pose.n_seen >= 0.9 * len(take.labels):
+                shift = np.array([2.0, 1.0, 0.0]) * (i >= len(truth))
+                apart = pose.T_world_joint[:, :3, 3] - truth[i % len(truth)] - shift
+                rms = np.sqrt(np.mean(np.sum(apart**2, axis=1)))
+                errors[i >= len(truth)].append(float(rms))
+    for some in errors.values():
+        assert some
+        assert np.median(some) < 0.001

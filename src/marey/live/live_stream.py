@@ -188,10 +188,21 @@ class Stream(Iterator[LivePose]):
         if self._learner is not None and self._frames:
             self._take_over(self._learner.take_new(), rate)
         self._performers.prepare(rate)
+        if self._intake.labeller.is_used and self._learner is None:
+            frame = self._label_known(frame)
         pose = self._performers.update(frame)
+        if not self._frames and not self._intake.labeller.is_used:
+            self._performers.check_names(frame)
         self._frames.append(frame)
         self._intake.labeller.expect(pose)
         return pose
+
+    def _label_known(self, frame: Frame) -> Frame:
+        """Return a frame of a raw cloud with labels of skeletons that were found."""
+        labels = self._performers.find_in_cloud(frame)
+        if labels:
+            self._intake.labeller.rename(labels)
+        return frame.rename(labels)
 
     def _make_trackers(self, learnt: Learnt) -> None:
         """Prepare a take-over beside the loop: compiled kernels load slowly."""
@@ -223,6 +234,7 @@ class Stream(Iterator[LivePose]):
         if self._triggers is not None:
             self._triggers.close()
         self._intake.close()
+        self._performers.close()
         if self._learner is not None:
             self._learner.close()
         while self._sinks:
