@@ -18,12 +18,13 @@ import marey
 from marey import synth
 from marey.cli import main
 from marey.library.index import write_index
+from marey.library.jobs import fit_subject
 from marey.library.jobs.describe import is_labelled, measure_spread
 from marey.library.jobs.labels import label_take
 from marey.library.jobs.take import solve_with_skeletons
 from marey.library.lock import SubjectLock
 from marey.library.recordings import find_recordings, group_by_subject
-from marey.library.records import file_name, short_path
+from marey.library.records import file_name, plan_record, read_record, short_path
 from marey.library.subject_work import choose_fit_takes
 
 FORMATS = ("bvh", "amc")
@@ -283,6 +284,20 @@ def test_a_full_disk_and_kills_leave_what_a_later_run_completes(
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
     assert subprocess.run(command, check=False, timeout=300).returncode == 3
+    assert content(out) == content(solved)
+
+
+def test_a_skeleton_of_fewer_takes_after_killed_workers_is_made_again(
+    library, solved, out
+):
+    """The fit of all takes killed its workers; that of one take is no last word."""
+    chosen = read_record(out / "subjects/A.record.json")
+    assert chosen is not None
+    first = dict([*chosen.inputs.items()][:1])
+    planned = plan_record("subject", "A", "A", first, chosen.options)
+    job = fit_subject(str(library), str(out), planned, {}, ("killed",), is_final=False)
+    assert job.outputs != chosen.outputs
+    again(library, out)
     assert content(out) == content(solved)
 
 
