@@ -220,8 +220,8 @@ def try_faults(folder: Path, takes: int, people: int, kills: int, only: str) -> 
     faults: Mapping[str, Callable[[Path, Path], None]] = {
         "kill -9 of workers": lambda a, b: kill_workers(a, b, kills, spread),
         "kill -9 of the run": lambda a, b: kill_runs(a, b, kills, spread),
-        "kill -9 of the scheduler": lambda a, b: kill_schedulers(a, b, kills, spread),
         "full disk": fill_disk,
+        "kill -9 of the scheduler": lambda a, b: kill_schedulers(a, b, kills, spread),
     }
     for name, disturb in faults.items():
         if only and only not in name:
