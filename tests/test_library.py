@@ -80,6 +80,11 @@ def again(library, out, **options):
     return marey.batch(library, out, **{"formats": FORMATS, "workers": 1, **options})
 
 
+def pair_of(**options):
+    figure = synth.hinge_pair(seed=1)
+    return figure.record(markers=4, seconds=1.0, rate=50.0, noise=0.0005, **options)
+
+
 # --- whose ----------------------------------------------------------------------------
 
 
@@ -299,6 +304,35 @@ def test_a_skeleton_of_fewer_takes_after_killed_workers_is_made_again(
     assert job.outputs != chosen.outputs
     again(library, out)
     assert content(out) == content(solved)
+
+
+def test_odd_names_results_in_the_library_and_files_that_change(tmp_path):
+    """A file that changes between plan and work is failed; the next run does it."""
+    library = tmp_path / "a library"
+    names = ("ünï 'x' \"y\".c3d", "line\nfeed.c3d", "z" * 240 + ".c3d", "-rf.c3d")
+    library.mkdir()
+    for number, name in enumerate(names):
+        marey.write(pair_of(seed=number), tmp_path / "take.c3d", overwrite=True)
+        shutil.move(tmp_path / "take.c3d", library / name)
+    out = library / "solved"
+    last = max(names)
+    ended = []
+
+    def change(progress):
+        ended.append(progress.record)
+        if len(ended) == 1:
+            marey.write(pair_of(seed=9), tmp_path / "other.c3d")
+            shutil.move(tmp_path / "other.c3d", library / last)
+
+    options = {"subjects": tmp_path / "who.csv", "workers": 1, "formats": ("bvh",)}
+    (tmp_path / "who.csv").write_text("take,subject\n*,S\n")
+    summary = marey.batch(library, out, progress=change, **options)
+    assert [*summary.failed] == [last]
+    assert "changed since" in summary.failed[last]
+    summary = marey.batch(library, out, **options)
+    assert summary.failed == {}
+    assert summary.total == len(names)
+    assert marey.verify_batch(out).is_whole
 
 
 # --- whose skeleton -------------------------------------------------------------------

@@ -19,7 +19,9 @@ import pytest
 from pythonosc.udp_client import SimpleUDPClient
 
 import marey
-from marey.live import open_source
+from marey.live import Frame, open_source
+from marey.live.posing.performers import Performers
+from marey.numerics import geometry
 from marey.virtual import calibrate_sensors
 
 
@@ -171,6 +173,43 @@ def test_two_skeletons_in_one_stream_are_those_of_two_streams(performer, tmp_pat
     names = pose.as_frame().sensor_names
     assert len(set(names)) == len(names)
     assert pose.n_seen == 2 * len(take.labels)
+
+
+def test_a_subject_enters_leaves_and_comes_back_elsewhere(performer):
+    """The other one is tracked all the time; the first frame back is right."""
+    skeleton, take = performer
+    owners = ("ANN", "BOB")
+    skeletons = [
+        replace(
+            skeleton,
+            marker_labels=tuple(f"{owner}:{x}" for x in skeleton.marker_labels),
+        )
+        for owner in owners
+    ]
+    ann, bob = (one.marker_labels for one in skeletons)
+    truth = take.truth.motion.T_world_joint()
+    turn = geometry.transform_exp(np.array([0.0, 0.0, np.pi, 3.0, 2.0, 0.0]))
+    performers = Performers(skeletons, False, {})
+    performers.prepare(take.rate)
+    names = []
+    for i in range(take.n_frames):
+        points, labels, T_bob = take.points[i], ann, np.eye(4)
+        if 20 <= i < 50 or i >= 80:
+            T_bob = turn if i >= 80 else T_bob
+            points = np.concatenate([points, geometry.apply(T_bob, take.points[i])])
+            labels = ann + bob
+        frame = Frame(number=i, arrival=0.0, points=points, labels=labels)
+        subjects = {one.name: one for one in performers.update(frame).subjects}
+        names.append(tuple(subjects))
+        for subject, T in zip(subjects.values(), (np.eye(4), T_bob), strict=False):
+            if subject.n_seen:
+                apart = subject.T_world_joint[:, :3, 3] - (T @ truth[i])[:, :3, 3]
+                assert np.linalg.norm(apart, axis=1).max() < 0.02
+            else:
+                assert 50 <= i < 80
+    performers.close()
+    assert len(names[0]) == 1
+    assert {len(row) for row in names[20:]} == {2}
 
 
 # --- virtual skeletons ----------------------------------------------------------------
