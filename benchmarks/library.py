@@ -41,9 +41,6 @@ from marey.library.subject_work import choose_fit_takes
 
 MOTIONS = ("walk", "exercise", "swing", "jump", "kick_punch")
 SECONDS, RATE, MARKERS = 1.0, 60.0, "set53"
-MAX_TAKES_BETWEEN_KILLS = 18
-"""Most takes that a run does before it is killed: twenty kills fall over 200 takes."""
-
 VARYING = ("timings.jsonl", "timings.parquet")
 MIB = 2**20
 Command = list[str]
@@ -283,9 +280,10 @@ def try_poison(folder: Path) -> None:
 
 def kill_workers(library: Path, out: Path, kills: int, chance: random.Random) -> None:
     """Kill random workers of one run, each after some more takes are done."""
+    most = takes_between(library, kills)
     process = subprocess.Popen(batch_command(library, out, "--workers", "2"))
     moments: list[int] = []
-    while len(moments) < kills and wait_for_takes(process, out, chance):
+    while len(moments) < kills and wait_for_takes(process, out, chance, most):
         workers = children_of(process.pid)
         if workers:
             os.kill(chance.choice(workers), signal.SIGKILL)
@@ -296,10 +294,11 @@ def kill_workers(library: Path, out: Path, kills: int, chance: random.Random) ->
 
 def kill_runs(library: Path, out: Path, kills: int, chance: random.Random) -> None:
     """Kill whole runs, one after the other, each after some more takes are done."""
+    most = takes_between(library, kills)
     moments = []
     for _ in range(kills):
         process = subprocess.Popen(batch_command(library, out, "--workers", "2"))
-        if wait_for_takes(process, out, chance):
+        if wait_for_takes(process, out, chance, most):
             process.kill()
             moments.append(count_done(out))
         process.wait()
@@ -310,12 +309,13 @@ def kill_schedulers(
     library: Path, out: Path, kills: int, chance: random.Random
 ) -> None:
     """Kill the scheduler of a Dask cluster, each after some more takes are done."""
+    most = takes_between(library, kills)
     codes, moments = [], []
     for _ in range(kills):
         with dask_cluster() as (address, scheduler):
             command = batch_command(library, out, "--dask", address)
             process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-            if wait_for_takes(process, out, chance):
+            if wait_for_takes(process, out, chance, most):
                 scheduler.kill()
                 moments.append(count_done(out))
             codes.append(process.wait(timeout=300.0))
@@ -324,19 +324,31 @@ def kill_schedulers(
 
 
 def wait_for_takes(
-    process: "subprocess.Popen[bytes]", out: Path, chance: random.Random
+    process: "subprocess.Popen[bytes]", out: Path, chance: random.Random, most: int
 ) -> bool:
-    """Wait until a run has done a few more takes, and a moment; return if it runs."""
-    goal = count_done(out) + chance.randrange(MAX_TAKES_BETWEEN_KILLS)
+    """Wait until a run has done a few more takes, and a moment; return if it runs.
+
+    Args:
+        process: The run.
+        out: Its folder.
+        chance: Draws how many takes, and the moment.
+        most: Most takes to wait for.
+    """
+    goal = count_done(out) + chance.randrange(most)
     while process.poll() is None and count_done(out) < goal:
         time.sleep(0.1)
     time.sleep(chance.uniform(0.0, 2.0))
     return process.poll() is None
 
 
+def takes_between(library: Path, kills: int) -> int:
+    """Return the most takes between two kills, so that all fall into one library."""
+    return max(1, 9 * len(list(library.glob("*/*.c3d"))) // (5 * kills))
+
+
 def count_done(out: Path) -> int:
     """Return the number of takes with a record."""
-    return sum(1 for _ in (out / "takes").rglob("*.record.json"))
+    return sum(1 for _ in (out / "takes").glob("*/*.record.json"))
 
 
 @contextmanager

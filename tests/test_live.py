@@ -480,6 +480,22 @@ def test_a_silent_source_is_an_error_first_and_the_end_later():
         assert [pose.frame.number for pose in poses] == [0]
 
 
+def test_whoever_reads_the_statistics_changes_no_count(walk, monkeypatch):
+    """The thread that counts is interrupted between any two steps."""
+    interval = sys.getswitchinterval()
+    monkeypatch.setattr("marey.live.intake.PAUSE_S", 0.01)
+    source = open_source(f"file:{walk}?speed=0&loop", 1.0)
+    switch = RecordingSwitch([], source="", rate=60.0, overwrite=False)
+    sys.setswitchinterval(1e-6)
+    try:
+        with closing(Intake(source, switch)) as intake:
+            while intake.statistics.received < 2000:
+                pass
+    finally:
+        sys.setswitchinterval(interval)
+    assert intake.statistics.received == source._number
+
+
 def test_a_frame_that_takes_long_is_no_silence(walk):
     """The sender is not silent while this machine is busy with what it sent."""
     source = open_source(f"file:{walk}?speed=0", 1.0)

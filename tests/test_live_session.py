@@ -68,7 +68,7 @@ def test_recordings_begin_and_end_on_demand(walk, tmp_path):
             assert not poses.is_recording
     for path in (first, tmp_path / "take-2.marey-live"):
         take = marey.read(path)
-        assert take.n_frames >= 10
+        assert take.n_frames >= 9  # the first pose may have come before the start
         assert [event.label for event in take.events] == ["jump"]
 
 

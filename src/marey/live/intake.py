@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from threading import Condition, Thread
 
 from marey.errors import MareyError, StreamError
@@ -51,8 +52,9 @@ class Intake:
     @property
     def statistics(self) -> StreamStatistics:
         """What was measured of the stream so far."""
-        self._clock.count_damaged(self._damaged_before + self._source.n_damaged)
-        return self._clock.statistics
+        # Any thread may ask; only the thread of the intake counts.
+        n_damaged = self._damaged_before + self._source.n_damaged
+        return replace(self._clock.statistics, damaged=n_damaged)
 
     @property
     def has_ended(self) -> bool:
