@@ -149,10 +149,17 @@ class Stream(Iterator[LivePose]):
     def findings(self) -> tuple[Finding, ...]:
         """Return what is worth knowing of the stream so far."""
         learner = self._learner
-        if learner is None or not learner.trouble:
-            return self.statistics.findings()
-        trouble = Finding("not-learnt", "skeleton", "warning", learner.trouble)
-        return (*self.statistics.findings(), trouble)
+        trouble = "" if learner is None else learner.trouble
+        if learner is not None and learner.is_behind:
+            n_frames = learner.latest.n_frames if learner.latest else 0
+            trouble = (
+                f"the skeleton is that of the first {n_frames} frames: the last "
+                f"estimate took longer than {LAST_ESTIMATE_S:g} s; solve the recording"
+            )
+        found = self.statistics.findings()
+        if not trouble:
+            return found
+        return (*found, Finding("not-learnt", "skeleton", "warning", trouble))
 
     def __next__(self) -> LivePose:
         """Return the latest pose, when there is a new one.
