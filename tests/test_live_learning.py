@@ -146,10 +146,11 @@ def test_a_stream_that_knows_nobody_learns_and_equals_the_solve(tmp_path):
 
 
 def test_a_last_estimate_that_is_late_is_reported(walk, tmp_path, monkeypatch):
-    monkeypatch.setattr("marey.live.live_stream.LAST_ESTIMATE_S", 0.0)
     path = tmp_path / "walk.npz"
     marey.write(walk[1], path)
-    with marey.stream(f"file:{path}?speed=0") as poses:
+    with marey.stream(f"file:{path}") as poses:
+        next(poses)
+        monkeypatch.setattr("marey.live.learning.learner.MAX_SECONDS", 0.0)
         for _ in poses:
             pass
         assert [f.code for f in poses.findings()][-1] == "not-learnt"

@@ -17,6 +17,7 @@ from marey.live.address import parse_address
 from marey.live.frame import Frame
 from marey.live.intake import Intake
 from marey.live.learning import Learner, Learnt
+from marey.live.learning.learner import MAX_SECONDS
 from marey.live.posing.performers import Performers
 from marey.live.posing.tracking import LivePose
 from marey.live.recording.switch import RecordingSwitch
@@ -37,9 +38,6 @@ figure for longer. Chosen by hand."""
 RECENT_FRAMES = 16
 """Newest frames in which the poses of a new skeleton converge before it is shown.
 Raised, a take-over takes longer. Chosen by hand."""
-
-LAST_ESTIMATE_S = 60.0
-"""Longest wait for the skeleton of all frames after the end of a stream, in seconds."""
 
 
 class Stream(Iterator[LivePose]):
@@ -95,6 +93,11 @@ class Stream(Iterator[LivePose]):
             self._learner = Learner(self._rate, self._make_trackers)
         add = self._learner.add if self._learner is not None else None
         self._intake = Intake(from_source, self._recording, add, retry)
+
+    @property
+    def n_refused_triggers(self) -> int:
+        """Messages of triggers that could not be obeyed, and packets of others."""
+        return self._triggers.n_refused if self._triggers is not None else 0
 
     @property
     def skeletons(self) -> tuple[Skeleton, ...]:
@@ -154,7 +157,7 @@ class Stream(Iterator[LivePose]):
             n_frames = learner.latest.n_frames if learner.latest else 0
             trouble = (
                 f"the skeleton is that of the first {n_frames} frames: the last "
-                f"estimate took longer than {LAST_ESTIMATE_S:g} s; solve the recording"
+                f"estimate took longer than {MAX_SECONDS:g} s; solve the recording"
             )
         found = self.statistics.findings()
         if not trouble:
@@ -224,7 +227,7 @@ class Stream(Iterator[LivePose]):
     def _learn_the_rest(self) -> None:
         """Take over the estimate from all frames, after the last one."""
         if self._learner is not None and self._frames:
-            self._take_over(self._learner.finish(LAST_ESTIMATE_S), self._rate())
+            self._take_over(self._learner.finish(), self._rate())
 
     def _fail_silent(self) -> None:
         n_damaged = self.statistics.damaged

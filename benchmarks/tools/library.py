@@ -1,0 +1,479 @@
+"""A library of generated people: speed, memory, faults, and the executors' bytes.
+
+    python -m benchmarks.tools.library speed [--takes 40] [--people 2]
+    python -m benchmarks.tools.library scale --folder FOLDER [--takes 2000]
+    python -m benchmarks.tools.library faults [--takes 200] [--people 5] [--kills 20]
+    python -m benchmarks.tools.library poison
+    python -m benchmarks.tools.library fit [--people 4]
+
+`speed` solves the library with one and with two workers and in a bare loop, and states
+takes per second of wall clock and seconds of CPU. `scale` solves a large one with two
+workers and states the memory of the run and of its workers as takes are done; it goes
+on in the same folder when it is interrupted. `faults` disturbs a batch in every way
+that it must survive, and compares the outputs with those of an undisturbed one, byte by
+byte. `poison` adds a take that needs more memory or time than the limit. `fit` compares
+skeletons fitted to six takes, chosen by what they show or by their size, and to all.
+"""
+
+import argparse
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+import marey
+from marey import synth
+from marey.library.jobs import describe_take
+from marey.library.jobs.fit import solve_common
+from marey.library.jobs.take import solve_with_skeletons
+from marey.library.subject_work import choose_fit_takes
+
+MOTIONS = ("walk", "exercise", "swing", "jump", "kick_punch")
+SECONDS, RATE, MARKERS = 1.0, 60.0, "set53"
+VARYING = ("timings.jsonl", "timings.parquet")
+MIB = 2**20
+Command = list[str]
+Row = tuple[float, float, float, float]
+
+
+def make_library(root: Path, takes: int, people: int, *, hinges: bool = False) -> Path:
+    """Return a folder of takes of several people; those that are there are kept.
+
+    Args:
+        root: The folder.
+        takes: Number of takes.
+        people: Number of subjects.
+        hinges: Whether subjects are two bodies with a hinge, which are solved sooner.
+    """
+    for number in range(takes):
+        who, which = number % people, number // people
+        path = root / f"P{who:03d}" / f"take_{which:03d}.c3d"
+        if path.exists():
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        options = {"seconds": SECONDS, "rate": RATE, "seed": number, "noise": 0.0005}
+        if hinges:
+            take = synth.hinge_pair(seed=who).record(markers=4, **options)
+        else:
+            motion = MOTIONS[which % len(MOTIONS)]
+            take = synth.human(seed=who).record(motion, markers=MARKERS, **options)
+        marey.write(take, path)
+    return root
+
+
+def batch_command(library: Path, out: Path, *options: str) -> Command:
+    start = [sys.executable, "-m", "marey", "batch", str(library), "-o", str(out)]
+    return [*start, "--quiet", *options]
+
+
+def content(out: Path) -> dict[str, bytes]:
+    """Return every file of a batch but times and locks."""
+    return {
+        path.relative_to(out).as_posix(): path.read_bytes()
+        for path in sorted(out.rglob("*"))
+        if path.is_file() and path.name not in VARYING and ".locks" not in path.parts
+    }
+
+
+# --- speed ----------------------------------------------------------------------------
+
+
+def measure_speed(folder: Path, takes: int, people: int) -> None:
+    """Print takes per second with one and two workers, and the overhead on a loop."""
+    library = make_library(folder / "library", takes, people)
+    rates = {}
+    for workers in (1, 2):
+        out = folder / f"out{workers}"
+        shutil.rmtree(out, ignore_errors=True)
+        command = batch_command(library, out, "--workers", str(workers))
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        wall, _ = run_watched(command, out)
+        cpu = cpu_since(before, resource.RUSAGE_CHILDREN)
+        rates[workers] = takes / wall
+        print(
+            f"{workers} workers: {takes / wall:.3f} takes/s, {cpu / takes:.3f} s of "
+            "CPU per take",
+            flush=True,
+        )
+    print(f"two workers against one: {rates[2] / rates[1]:.2f}")
+    same = content(folder / "out1") == content(folder / "out2")
+    print(f"same bytes: {same}", flush=True)
+    cpu_of_loop(library, folder / "loop", takes)
+
+
+def measure_scale(folder: Path, takes: int, people: int) -> None:
+    """Print the memory of a long run; killed and started again, it goes on."""
+    library = make_library(folder / "library", takes, people)
+    out, curve = folder / "out", folder / "memory.csv"
+    wall, memory = run_watched(
+        ["nice", "-n", "10", *batch_command(library, out, "--workers", "2")], out, curve
+    )
+    done = [row[1] for row in memory]
+    print(f"{done[-1] - done[0]} takes in {wall:.0f} s of this run")
+    print("takes done, MiB of the run, of the largest worker:")
+    for _, number, run, worker in thin(read_curve(curve), 20):
+        print(f"  {number:6.0f} {run:6.0f} {worker:6.0f}")
+
+
+def read_curve(path: Path) -> list[Row]:
+    """Return the rows of a file of seconds, takes done, and memory in MiB."""
+    rows = [line.split(",") for line in path.read_text().splitlines()]
+    return [(float(a), float(b), float(c), float(d)) for a, b, c, d in rows]
+
+
+def cpu_since(before: resource.struct_rusage, who: int) -> float:
+    """Return the CPU seconds since an earlier look."""
+    after = resource.getrusage(who)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def cpu_of_loop(library: Path, out: Path, takes: int) -> None:
+    """Print what the same work costs in one process without records."""
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    began = time.monotonic()
+    for subject in sorted(library.iterdir()):
+        files = sorted(subject.glob("*.c3d"))
+        described = {str(path): describe_take(str(path), {}) for path in files}
+        chosen = sorted(choose_fit_takes(described, 6))
+        skeleton = solve_common([marey.read(p) for p in chosen], subject.name, {})
+        for path in files:
+            take = marey.read(path)
+            given = [skeleton.skeleton]
+            solution = solve_with_skeletons(take, subject.name, {}, given)
+            target = out / subject.name / f"{path.stem}.bvh"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            marey.write(solution.motion, target, overwrite=True)
+    cpu = cpu_since(before, resource.RUSAGE_SELF)
+    wall = time.monotonic() - began
+    print(f"bare loop: {takes / wall:.2f} takes/s, {cpu / takes:.3f} s of CPU per take")
+
+
+def run_watched(
+    command: Command, out: Path, curve: Path | None = None
+) -> tuple[float, list[Row]]:
+    """Return the seconds that a batch took, and its memory over the takes done.
+
+    Args:
+        command: The batch.
+        out: Its folder.
+        curve: File to which the memory is appended as it is measured.
+    """
+    began = time.monotonic()
+    process = subprocess.Popen(command)
+    rows: list[Row] = []
+    while process.poll() is None:
+        largest = max(map(rss_mib, children_of(process.pid)), default=0.0)
+        now = time.monotonic() - began
+        rows.append((now, float(count_done(out)), rss_mib(process.pid), largest))
+        if curve is not None:
+            with curve.open("a") as file:
+                file.write(",".join(f"{value:.1f}" for value in rows[-1]) + "\n")
+        time.sleep(5.0 if curve else 0.5)
+    return time.monotonic() - began, rows
+
+
+def thin(values: list[Row], count: int) -> list[Row]:
+    places = np.linspace(0, len(values) - 1, min(count, len(values))).astype(int)
+    return [values[i] for i in places]
+
+
+def rss_mib(pid: int) -> float:
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (OSError, IndexError):
+        return 0.0
+    return pages * os.sysconf("SC_PAGE_SIZE") / MIB
+
+
+def children_of(pid: int) -> list[int]:
+    try:
+        text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    except OSError:
+        return []
+    return [int(number) for number in text.split()]
+
+
+# --- faults ---------------------------------------------------------------------------
+
+
+def try_faults(folder: Path, takes: int, people: int, kills: int, only: str) -> None:
+    library = make_library(folder / "library", takes, people, hinges=True)
+    expected = folder / "expected"
+    if not (expected / "index.html").exists():
+        subprocess.run(batch_command(library, expected, "--workers", "2"), check=True)
+    truth = content(expected)
+    spread = random.Random(1)
+    faults: Mapping[str, Callable[[Path, Path], None]] = {
+        "kill -9 of workers": lambda a, b: kill_workers(a, b, kills, spread),
+        "kill -9 of the run": lambda a, b: kill_runs(a, b, kills, spread),
+        "full disk": fill_disk,
+        "kill -9 of the scheduler": lambda a, b: kill_schedulers(a, b, kills, spread),
+    }
+    for name, disturb in faults.items():
+        if only and only not in name:
+            continue
+        out = folder / "out"
+        shutil.rmtree(out, ignore_errors=True)
+        disturb(library, out)
+        code = subprocess.run(
+            batch_command(library, out, "--workers", "2"), check=False
+        ).returncode
+        found = content(out)
+        lost = sorted(set(truth) - set(found))
+        more = sorted(set(found) - set(truth))
+        other = sorted(n for n in truth if n in found and truth[n] != found[n])
+        print(
+            f"{name}: exit {code}; lost {len(lost)}, duplicated {len(more)}, changed "
+            f"{len(other)} of {len(truth)} files {[*lost, *more, *other][:3]}",
+            flush=True,
+        )
+
+
+def try_poison(folder: Path) -> None:
+    """Solve a library with a take of 300,000 frames under limits that it exceeds.
+
+    The other takes must have the bytes of a run without it.
+    """
+    library = make_library(folder / "healthy", 8, 2, hinges=True)
+    expected = folder / "healthy_out"
+    subprocess.run(batch_command(library, expected, "--workers", "2"), check=True)
+    truth = content(expected / "takes")
+    poisoned = folder / "poisoned"
+    shutil.copytree(library, poisoned, dirs_exist_ok=True)
+    path = poisoned / "Z" / "poison.c3d"
+    path.parent.mkdir(exist_ok=True)
+    if not path.exists():
+        take = marey.read(library / "P000" / "take_000.c3d")
+        points = np.tile(take.points, (5000, 1, 1))
+        marey.write(marey.Take(rate=RATE, points=points, labels=take.labels), path)
+    for name, limit in {
+        "memory": ["--memory", "1200"],
+        "time": ["--seconds", "20"],
+    }.items():
+        out = folder / f"poison_{name}"
+        shutil.rmtree(out, ignore_errors=True)
+        command = batch_command(poisoned, out, "--workers", "2", "--json", *limit)
+        ended = subprocess.run(command, check=False, capture_output=True, text=True)
+        lines = [json.loads(line) for line in ended.stdout.splitlines()]
+        bad = {
+            r["take"]: (r["state"], r["error"]) for r in lines if r["state"] != "done"
+        }
+        found = content(out / "takes")
+        same = sum(found.get(name) == value for name, value in truth.items())
+        print(
+            f"poison by {name}: exit {ended.returncode}, {len(lines)} takes, {bad}; "
+            f"{same} of {len(truth)} files of the others as without it",
+            flush=True,
+        )
+
+
+def kill_workers(library: Path, out: Path, kills: int, chance: random.Random) -> None:
+    """Kill random workers of one run, each after some more takes are done."""
+    most = takes_between(library, kills)
+    process = subprocess.Popen(batch_command(library, out, "--workers", "2"))
+    moments: list[int] = []
+    while len(moments) < kills and wait_for_takes(process, out, chance, most):
+        workers = children_of(process.pid)
+        if workers:
+            os.kill(chance.choice(workers), signal.SIGKILL)
+            moments.append(count_done(out))
+    code = process.wait()
+    print(f"  {len(moments)} workers killed, exit {code}; takes done then: {moments}")
+
+
+def kill_runs(library: Path, out: Path, kills: int, chance: random.Random) -> None:
+    """Kill whole runs, one after the other, each after some more takes are done."""
+    most = takes_between(library, kills)
+    moments = []
+    for _ in range(kills):
+        process = subprocess.Popen(batch_command(library, out, "--workers", "2"))
+        if wait_for_takes(process, out, chance, most):
+            process.kill()
+            moments.append(count_done(out))
+        process.wait()
+    print(f"  {len(moments)} runs killed; takes done then: {moments}", flush=True)
+
+
+def kill_schedulers(
+    library: Path, out: Path, kills: int, chance: random.Random
+) -> None:
+    """Kill the scheduler of a Dask cluster, each after some more takes are done."""
+    most = takes_between(library, kills)
+    codes, moments = [], []
+    for _ in range(kills):
+        with dask_cluster() as (address, scheduler):
+            command = batch_command(library, out, "--dask", address)
+            process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+            if wait_for_takes(process, out, chance, most):
+                scheduler.kill()
+                moments.append(count_done(out))
+            codes.append(process.wait(timeout=300.0))
+    print(f"  {len(moments)} schedulers killed; takes done then: {moments}")
+    print(f"  exit codes of the runs: {codes}", flush=True)
+
+
+def wait_for_takes(
+    process: "subprocess.Popen[bytes]", out: Path, chance: random.Random, most: int
+) -> bool:
+    """Wait until a run has done a few more takes, and a moment; return if it runs.
+
+    Args:
+        process: The run.
+        out: Its folder.
+        chance: Draws how many takes, and the moment.
+        most: Most takes to wait for.
+    """
+    goal = count_done(out) + chance.randrange(most)
+    while process.poll() is None and count_done(out) < goal:
+        time.sleep(0.1)
+    time.sleep(chance.uniform(0.0, 2.0))
+    return process.poll() is None
+
+
+def takes_between(library: Path, kills: int) -> int:
+    """Return the most takes between two kills, so that all fall into one library."""
+    return max(1, 9 * len(list(library.glob("*/*.c3d"))) // (5 * kills))
+
+
+def count_done(out: Path) -> int:
+    """Return the number of takes with a record."""
+    return sum(1 for _ in (out / "takes").glob("*/*.record.json"))
+
+
+@contextmanager
+def dask_cluster() -> "Iterator[tuple[str, subprocess.Popen[str]]]":
+    """Yield the address and the process of a scheduler with two workers."""
+    environment = os.environ | {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "5s"}
+    options = ["--host", "127.0.0.1", "--no-dashboard"]
+    processes = []
+    with tempfile.TemporaryDirectory() as scratch:
+        address_file = Path(scratch) / "scheduler.json"
+        dask = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0"]
+        where = ["--scheduler-file", str(address_file)]
+        quiet = {"stderr": subprocess.DEVNULL, "env": environment}
+        scheduler = subprocess.Popen([*dask, *options, *where], text=True, **quiet)
+        processes.append(scheduler)
+        worker = [sys.executable, "-m", "distributed.cli.dask_worker", *options, *where]
+        more = ["--nthreads", "1", "--nworkers", "2", "--death-timeout", "10"]
+        processes.append(subprocess.Popen([*worker, *more], text=True, **quiet))
+        while not address_file.exists() or not address_file.read_text():
+            time.sleep(0.1)
+        try:
+            yield json.loads(address_file.read_text())["address"], scheduler
+        finally:
+            for process in processes:
+                process.terminate()
+            for process in processes:
+                process.wait(timeout=60.0)
+
+
+def fill_disk(library: Path, out: Path) -> None:
+    """Run on a disk of 256 kB (as root), and else with files of at most 4 kB."""
+    out.mkdir(parents=True)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(out)]
+    command = batch_command(library, out, "--workers", "2")
+    if subprocess.run(mount, check=False, stderr=subprocess.DEVNULL).returncode:
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))  # noqa: E731
+        process = subprocess.run(
+            command, check=False, preexec_fn=limit, capture_output=True, text=True
+        )
+        how = "files of 4 kB"
+    else:
+        process = subprocess.run(command, check=False, capture_output=True, text=True)
+        saved = out.with_name("saved")
+        shutil.rmtree(saved, ignore_errors=True)
+        shutil.copytree(out, saved)
+        subprocess.run(["umount", str(out)], check=True)
+        shutil.rmtree(out)
+        saved.rename(out)
+        how = "a disk of 256 kB"
+    whole = marey.verify_batch(out) if any(out.rglob("*.record.json")) else None
+    print(f"  {how}: exit {process.returncode}, {process.stderr.strip()[-160:]}")
+    if whole is not None:
+        print(f"  {whole.whole} outputs whole, changed: {whole.changed}", flush=True)
+
+
+# --- fit ------------------------------------------------------------------------------
+
+
+def compare_fits(people: int) -> None:
+    """Print errors of bones by the takes that skeletons are fitted to."""
+    kinds = ["walk"] * 16 + ["exercise", "swing", "jump", "kick_punch"]
+    errors: dict[str, list[float]] = {"chosen": [], "largest": [], "all": []}
+    for who in range(people):
+        person = synth.human(seed=100 + who)
+        with tempfile.TemporaryDirectory() as scratch:
+            described, recordings = {}, {}
+            for number, kind in enumerate(kinds):
+                seconds = 2.0 if kind == "walk" else 1.0
+                options = {"seconds": seconds, "rate": RATE, "markers": MARKERS}
+                recording = person.record(kind, seed=number, noise=0.001, **options)
+                path = Path(scratch) / f"{number:02d}.c3d"
+                marey.write(recording, path)
+                recordings[path.name] = recording
+                described[path.name] = describe_take(str(path), {})
+        size = lambda name: -described[name]["positions"]  # noqa: E731, B023
+        sets = {
+            "chosen": choose_fit_takes(described, 6),
+            "largest": sorted(described, key=size)[:6],
+            "all": sorted(described),
+        }
+        for name, takes in sets.items():
+            solution = marey.solve([recordings[take] for take in takes])
+            truth = next(iter(recordings.values()))
+            errors[name].append(bone_error_mm(solution.skeleton, truth))
+        print({k: round(v[-1], 2) for k, v in errors.items()}, flush=True)
+    for name, values in errors.items():
+        print(f"{name}: rms error of bones {np.mean(values):.2f} mm")
+
+
+def bone_error_mm(skeleton: marey.Skeleton, truth: synth.Recording) -> float:
+    """Return the rms error of the lengths of bones that both have, in mm."""
+    true = truth.truth.skeleton
+    common = [
+        name
+        for name, seen in zip(skeleton.names, skeleton.observed, strict=True)
+        if seen and name in true.names and skeleton.parent[skeleton.index(name)] > 0
+    ]
+    found = [skeleton.lengths[skeleton.index(name)] for name in common]
+    difference = np.subtract(found, [true.lengths[true.index(n)] for n in common])
+    return 1e3 * float(np.sqrt(np.mean(np.square(difference))))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("what", choices=("speed", "scale", "faults", "poison", "fit"))
+    parser.add_argument("--takes", type=int, default=0)
+    parser.add_argument("--people", type=int, default=0)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--only", default="", help="only faults with this word")
+    parser.add_argument("--folder", type=Path)
+    given = parser.parse_args()
+    folder = given.folder or Path(tempfile.mkdtemp())
+    if given.what == "speed":
+        measure_speed(folder, given.takes or 40, given.people or 2)
+    elif given.what == "scale":
+        measure_scale(folder, given.takes or 2000, given.people or 50)
+    elif given.what == "faults":
+        try_faults(
+            folder, given.takes or 200, given.people or 5, given.kills, given.only
+        )
+    elif given.what == "poison":
+        try_poison(folder)
+    else:
+        compare_fits(given.people or 4)
+
+
+if __name__ == "__main__":
+    main()
