@@ -18,12 +18,13 @@ import marey
 from marey import synth
 from marey.cli import main
 from marey.library.index import write_index
+from marey.library.jobs import fit_subject
 from marey.library.jobs.describe import is_labelled, measure_spread
 from marey.library.jobs.labels import label_take
 from marey.library.jobs.take import solve_with_skeletons
 from marey.library.lock import SubjectLock
 from marey.library.recordings import find_recordings, group_by_subject
-from marey.library.records import file_name, short_path
+from marey.library.records import file_name, plan_record, read_record, short_path
 from marey.library.subject_work import choose_fit_takes
 
 FORMATS = ("bvh", "amc")
@@ -77,6 +78,11 @@ def out(solved, tmp_path):
 
 def again(library, out, **options):
     return marey.batch(library, out, **{"formats": FORMATS, "workers": 1, **options})
+
+
+def pair_of(**options):
+    figure = synth.hinge_pair(seed=1)
+    return figure.record(markers=4, seconds=1.0, rate=50.0, noise=0.0005, **options)
 
 
 # --- whose ----------------------------------------------------------------------------
@@ -284,6 +290,49 @@ def test_a_full_disk_and_kills_leave_what_a_later_run_completes(
         process.wait()
     assert subprocess.run(command, check=False, timeout=300).returncode == 3
     assert content(out) == content(solved)
+
+
+def test_a_skeleton_of_fewer_takes_after_killed_workers_is_made_again(
+    library, solved, out
+):
+    """The fit of all takes killed its workers; that of one take is no last word."""
+    chosen = read_record(out / "subjects/A.record.json")
+    assert chosen is not None
+    first = dict([*chosen.inputs.items()][:1])
+    planned = plan_record("subject", "A", "A", first, chosen.options)
+    job = fit_subject(str(library), str(out), planned, {}, ("killed",), is_final=False)
+    assert job.outputs != chosen.outputs
+    again(library, out)
+    assert content(out) == content(solved)
+
+
+def test_odd_names_results_in_the_library_and_files_that_change(tmp_path):
+    """A file that changes between plan and work is failed; the next run does it."""
+    library = tmp_path / "a library"
+    names = ("ünï 'x' \"y\".c3d", "line\nfeed.c3d", "z" * 240 + ".c3d", "-rf.c3d")
+    library.mkdir()
+    for number, name in enumerate(names):
+        marey.write(pair_of(seed=number), tmp_path / "take.c3d", overwrite=True)
+        shutil.move(tmp_path / "take.c3d", library / name)
+    out = library / "solved"
+    last = max(names)
+    ended = []
+
+    def change(progress):
+        ended.append(progress.record)
+        if len(ended) == 1:
+            marey.write(pair_of(seed=9), tmp_path / "other.c3d")
+            shutil.move(tmp_path / "other.c3d", library / last)
+
+    options = {"subjects": tmp_path / "who.csv", "workers": 1, "formats": ("bvh",)}
+    (tmp_path / "who.csv").write_text("take,subject\n*,S\n")
+    summary = marey.batch(library, out, progress=change, **options)
+    assert [*summary.failed] == [last]
+    assert "changed since" in summary.failed[last]
+    summary = marey.batch(library, out, **options)
+    assert summary.failed == {}
+    assert summary.total == len(names)
+    assert marey.verify_batch(out).is_whole
 
 
 # --- whose skeleton -------------------------------------------------------------------

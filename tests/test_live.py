@@ -23,6 +23,8 @@ from websockets.typing import Origin
 import marey
 from marey.live import Frame, open_sink, open_source
 from marey.live.codecs import decode_frame, encode_mxtp
+from marey.live.intake import Intake
+from marey.live.recording.switch import RecordingSwitch
 
 TIMEOUT = 10.0
 
@@ -483,6 +485,32 @@ def test_a_silent_source_is_an_error_first_and_the_end_later():
     with closing(sink), marey.stream(f"mxtp://:{port}", timeout=0.5) as poses:
         sink.send(sensors(0))
         assert [pose.frame.number for pose in poses] == [0]
+
+
+def test_whoever_reads_the_statistics_changes_no_count(walk, monkeypatch):
+    """The thread that counts is interrupted between any two steps."""
+    interval = sys.getswitchinterval()
+    monkeypatch.setattr("marey.live.intake.PAUSE_S", 0.01)
+    source = open_source(f"file:{walk}?speed=0&loop", 1.0)
+    switch = RecordingSwitch([], source="", rate=60.0, overwrite=False)
+    sys.setswitchinterval(1e-6)
+    try:
+        with closing(Intake(source, switch)) as intake:
+            while intake.statistics.received < 2000:
+                pass
+    finally:
+        sys.setswitchinterval(interval)
+    assert intake.statistics.received == source._number
+
+
+def test_a_frame_that_takes_long_is_no_silence(walk):
+    """The sender is not silent while this machine is busy with what it sent."""
+    source = open_source(f"file:{walk}?speed=0", 1.0)
+    switch = RecordingSwitch([], source="", rate=60.0, overwrite=False)
+    intake = Intake(source, switch, lambda frame: time.sleep(0.5))
+    with closing(intake):
+        assert intake.latest(timeout=0.1) is not None
+        assert intake.latest(timeout=0.1) is not None
 
 
 def test_a_source_that_comes_back_is_connected_again():

@@ -1,5 +1,7 @@
 """Names of points without labels: laws of prediction and assignment."""
 
+import time
+
 import numpy as np
 import posed
 import pytest
@@ -7,6 +9,9 @@ import pytest
 import marey
 from marey.live import Frame, LivePose, SubjectPose
 from marey.live.labelling import COASTING_FRAMES, PointLabeller
+from marey.live.posing.performers import Performers
+from marey.live.recognition import find_markers, recognise_skeleton
+from marey.numerics import geometry
 
 
 @pytest.fixture(scope="module")
@@ -98,3 +103,93 @@ def test_a_raw_cloud_is_learnt_from(tmp_path):
                 label.startswith("unlabelled") for label in pose.frame.labels
             )
     assert len(poses.skeletons[0].marker_labels) >= 0.9 * len(take.labels)
+
+
+# --- a known skeleton in a raw cloud --------------------------------------------------
+
+
+@pytest.mark.parametrize("motion", ["walk", "kick_punch", "jump"])
+def test_one_frame_of_a_cloud_shows_which_point_is_which_marker(motion, rng):
+    skeleton, take = posed.record(motion=motion, seconds=1.0, rate=20.0, noise=5e-4)
+    for points in take.points[::7]:
+        order = rng.permutation(len(points))
+        found = find_markers(skeleton, points[order])
+        assert found == {int(marker): k for k, marker in enumerate(order)}
+
+
+def test_a_skeleton_is_found_wherever_it_is_and_among_others(walk, rng):
+    """The cloud turns and moves, markers are hidden, and points of others come."""
+    skeleton, take = walk
+    twist = np.concatenate([rng.normal(0.0, 2.0, 3), rng.normal(0.0, 5.0, 3)])
+    points = geometry.apply(geometry.transform_exp(twist), take.points[50])
+    hidden = rng.choice(len(points), 4, replace=False)
+    others = points + np.array([0.7, 0.2, 0.0]) + rng.normal(0.0, 0.1, points.shape)
+    cloud = np.vstack([np.delete(points, hidden, axis=0), others[:20]])
+    names = tuple(f"P{i}" for i in range(len(cloud)))
+    frame = Frame(number=0, points=cloud, labels=names)
+    found = recognise_skeleton(skeleton, frame, take.rate)
+    left = np.delete(np.array(take.full_labels), hidden)
+    wrong = {n: x for n, x in found.items() if int(n[1:]) >= len(left)}
+    right = [n for n, label in found.items() if n not in wrong]
+    assert len(right) >= 0.95 * len(left)
+    assert all(found[n] == left[int(n[1:])] for n in right)
+    assert len(wrong) <= len(hidden)
+
+
+def test_a_cloud_without_the_skeleton_has_no_labels(walk, rng):
+    skeleton, take = walk
+    child = marey.synth.human(height=1.2)
+    other = posed.record(child, "walk", seconds=0.5, rate=20.0)[1]
+    for cloud in (rng.uniform(-1.0, 1.0, (60, 3)), take.points[0, :20]):
+        assert find_markers(skeleton, cloud) == {}
+    assert len(find_markers(skeleton, other.points[3])) < 0.9 * len(take.labels)
+
+
+def test_a_known_skeleton_starts_on_a_raw_cloud_and_comes_back(walk, rng):
+    """After an absence it is found again, elsewhere."""
+    skeleton, take = walk
+    away = np.array([2.0, 1.0, 0.0])
+    truth = take.truth.motion.T_world_joint()[..., :3, 3]
+    labeller, performers = PointLabeller(), Performers([skeleton], False, {})
+    performers.prepare(take.rate)
+    for i in range(2 * take.n_frames):
+        is_back, row = i >= take.n_frames, i % take.n_frames
+        points = take.points[row] + away * is_back
+        if take.n_frames - 10 <= i < take.n_frames + 60:
+            points = points[:0]
+        frame = labeller.label(bare(i, rng.permutation(points)))
+        if i in (20, take.n_frames + 80):
+            labels = wait_for_labels(performers, frame)
+            labeller.rename(labels)
+            frame = frame.rename(labels)
+        pose = performers.update(frame)
+        labeller.expect(pose)
+        if 20 <= row < 150 and (not is_back or row >= 80):
+            assert pose.n_seen == len(take.labels)
+            apart = pose.T_world_joint[:, :3, 3] - truth[row] - away * is_back
+            assert np.linalg.norm(apart, axis=1).max() < 0.003
+    performers.close()
+
+
+def wait_for_labels(performers, frame):
+    end = time.monotonic() + 60.0
+    while time.monotonic() < end:
+        if labels := performers.find_in_cloud(frame):
+            return labels
+        time.sleep(0.01)
+    raise AssertionError("nothing was found")
+
+
+def test_a_stream_of_a_raw_cloud_tracks_a_known_skeleton(walk, tmp_path):
+    skeleton, take = walk
+    path = tmp_path / "cloud.npz"
+    marey.write(marey.Take(rate=25.0, points=take.points, labels=take.labels), path)
+    end = time.monotonic() + 60.0
+    with marey.stream(f"file:{path}?unlabelled&loop", skeleton) as poses:
+        for pose in poses:
+            if pose.n_seen == len(take.labels):
+                break
+            assert time.monotonic() < end
+    truth = take.truth.motion.T_world_joint()[pose.frame.number % take.n_frames]
+    apart = pose.T_world_joint[:, :3, 3] - truth[:, :3, 3]
+    assert np.linalg.norm(apart, axis=1).max() < 0.003

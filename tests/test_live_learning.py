@@ -145,6 +145,18 @@ def test_a_stream_that_knows_nobody_learns_and_equals_the_solve(tmp_path):
     np.testing.assert_allclose(poses.skeletons[0].lengths, solved.lengths, atol=1e-9)
 
 
+def test_a_last_estimate_that_is_late_is_reported(walk, tmp_path, monkeypatch):
+    path = tmp_path / "walk.npz"
+    marey.write(walk[1], path)
+    with marey.stream(f"file:{path}") as poses:
+        next(poses)
+        monkeypatch.setattr("marey.live.learning.learner.MAX_SECONDS", 0.0)
+        for _ in poses:
+            pass
+        assert [f.code for f in poses.findings()][-1] == "not-learnt"
+        assert "solve the recording" in poses.findings()[-1].message
+
+
 def test_a_take_over_begins_where_the_old_skeleton_was_and_ends_at_the_new(walk):
     skeleton = walk[0]
     T = skeleton.rest()

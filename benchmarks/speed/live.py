@@ -36,25 +36,29 @@ def follow_lsl(seconds: float, markers: str, subjects: int) -> Row:
     skeletons, take = performers(markers, subjects)
     name = f"marey-bench-{uuid.uuid4()}"
     module = "benchmarks.speed.lsl_sender"
-    command = [sys.executable, "-m", module, name, markers, str(subjects)]
-    sender = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    latencies, memory = [], []
+    sent = int(seconds * RATE)
+    command = [sys.executable, "-m", module, name, markers, str(subjects), str(sent)]
+    sender = subprocess.Popen(command)
+    latencies, costs, memory = [], [], []
     with marey.stream(f"lsl://{name}", skeletons, timeout=30.0) as poses:
         gc.collect()
-        start, cpu = time.monotonic(), time.process_time()
+        start, cpu, spent = time.monotonic(), time.process_time(), time.thread_time()
         for pose in poses:
             latencies.append(1e3 * pose.latency)
+            costs.append(1e3 * (time.thread_time() - spent))
             if len(latencies) % RATE == 1:
                 memory.append(resident_mib())
-            if time.monotonic() - start > seconds:
+            if poses.statistics.received == sent:
                 break
+            spent = time.thread_time()
         wall, cpu = time.monotonic() - start, time.process_time() - cpu
         found = poses.statistics
-    sent = int(sender.communicate(timeout=30.0)[0])
+    sender.wait(timeout=30.0)
     figures: dict[str, Figure] = {
         "latency [ms]": spread_of(latencies[WARM_FRAMES:]),
         "latency of 99 % [ms]": float(np.quantile(latencies[WARM_FRAMES:], 0.99)),
-        "CPU of a pose [ms]": 1e3 * cpu / max(len(latencies), 1),
+        "CPU of a pose [ms]": spread_of(costs[WARM_FRAMES:]),
+        "CPU of 99 % [ms]": float(np.quantile(costs[WARM_FRAMES:], 0.99)),
         "of one core [%]": 100.0 * cpu / wall,
         "sent": sent,
         "received": found.received,

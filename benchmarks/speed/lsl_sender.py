@@ -38,12 +38,12 @@ def performers(markers: str, subjects: int) -> tuple[list[marey.Skeleton], marey
     return skeletons, marey.Take(rate=RATE, points=points, labels=labels)
 
 
-def send(name: str, markers: str, subjects: str) -> None:
-    """Offer the walks again and again, until nobody listens."""
+def send(name: str, markers: str, subjects: str, count: str) -> None:
+    """Offer so many frames of the walks, and wait until the reader has gone."""
     _, take = performers(markers, int(subjects))
     pylsl = load_pylsl(whole_network=False)
-    count = 3 * len(take.labels)
-    info = pylsl.StreamInfo(name, "MoCap", count, RATE, "float32", name)
+    n_channels = 3 * len(take.labels)
+    info = pylsl.StreamInfo(name, "MoCap", n_channels, RATE, "float32", name)
     channels = info.desc().append_child("channels")
     for label in take.full_labels:
         for kind in ("PositionX", "PositionY", "PositionZ"):
@@ -53,12 +53,12 @@ def send(name: str, markers: str, subjects: str) -> None:
     outlet = pylsl.StreamOutlet(info)
     while not outlet.have_consumers():
         time.sleep(0.01)
-    start, number = time.monotonic(), 0
-    while outlet.have_consumers():
-        outlet.push_sample(take.points[number % take.n_frames].ravel().tolist())
-        number += 1
+    start = time.monotonic()
+    for number in range(int(count)):
         time.sleep(max(0.0, start + number / RATE - time.monotonic()))
-    print(number, flush=True)
+        outlet.push_sample(take.points[number % take.n_frames].ravel().tolist())
+    while outlet.have_consumers():
+        time.sleep(0.01)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,18 @@
 """A library of generated people: speed, memory, faults, and the executors' bytes.
 
-    python -m benchmarks.tools.library speed [--takes 2000] [--people 50]
+    python -m benchmarks.tools.library speed [--takes 40] [--people 2]
+    python -m benchmarks.tools.library scale --folder FOLDER [--takes 2000]
     python -m benchmarks.tools.library faults [--takes 200] [--people 5] [--kills 20]
     python -m benchmarks.tools.library poison
     python -m benchmarks.tools.library fit [--people 4]
 
 `speed` solves the library with one and with two workers and in a bare loop, and states
-takes per second of wall clock and of CPU, the overhead, and the memory of the run and
-of its workers over time. `faults` disturbs a batch in every way that it must survive,
-and compares the outputs with those of an undisturbed one, byte by byte. `poison` adds a
-take that needs more memory or time than the limit. `fit` compares skeletons fitted to
-six takes, chosen by what they show or by their size, and to all.
+takes per second of wall clock and seconds of CPU. `scale` solves a large one with two
+workers and states the memory of the run and of its workers as takes are done; it goes
+on in the same folder when it is interrupted. `faults` disturbs a batch in every way
+that it must survive, and compares the outputs with those of an undisturbed one, byte by
+byte. `poison` adds a take that needs more memory or time than the limit. `fit` compares
+skeletons fitted to six takes, chosen by what they show or by their size, and to all.
 """
 
 import argparse
@@ -42,18 +44,17 @@ SECONDS, RATE, MARKERS = 1.0, 60.0, "set53"
 VARYING = ("timings.jsonl", "timings.parquet")
 MIB = 2**20
 Command = list[str]
+Row = tuple[float, float, float, float]
 
 
-def make_library(
-    root: Path, takes: int, people: int, *, linkages: bool = False
-) -> Path:
+def make_library(root: Path, takes: int, people: int, *, hinges: bool = False) -> Path:
     """Return a folder of takes of several people; those that are there are kept.
 
     Args:
         root: The folder.
         takes: Number of takes.
         people: Number of subjects.
-        linkages: Whether subjects are chains of rods, which are solved sooner.
+        hinges: Whether subjects are two bodies with a hinge, which are solved sooner.
     """
     for number in range(takes):
         who, which = number % people, number // people
@@ -62,8 +63,8 @@ def make_library(
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
         options = {"seconds": SECONDS, "rate": RATE, "seed": number, "noise": 0.0005}
-        if linkages:
-            take = synth.linkage().record(markers=4, **options)
+        if hinges:
+            take = synth.hinge_pair(seed=who).record(markers=4, **options)
         else:
             motion = MOTIONS[which % len(MOTIONS)]
             take = synth.human(seed=who).record(motion, markers=MARKERS, **options)
@@ -89,24 +90,52 @@ def content(out: Path) -> dict[str, bytes]:
 
 
 def measure_speed(folder: Path, takes: int, people: int) -> None:
+    """Print takes per second with one and two workers, and the overhead on a loop."""
     library = make_library(folder / "library", takes, people)
     rates = {}
     for workers in (1, 2):
         out = folder / f"out{workers}"
         shutil.rmtree(out, ignore_errors=True)
-        wall, cpu, memory = run_watched(
-            batch_command(library, out, "--workers", str(workers))
-        )
+        command = batch_command(library, out, "--workers", str(workers))
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        wall, _ = run_watched(command, out)
+        cpu = cpu_since(before, resource.RUSAGE_CHILDREN)
         rates[workers] = takes / wall
         print(
-            f"{workers} workers: {takes / wall:.2f} takes/s, {cpu / takes:.3f} s of "
-            f"CPU per take; memory in MiB (run, largest worker):"
+            f"{workers} workers: {takes / wall:.3f} takes/s, {cpu / takes:.3f} s of "
+            "CPU per take",
+            flush=True,
         )
-        print("  " + " ".join(f"{a:.0f},{b:.0f}" for a, b in thin(memory, 12)))
     print(f"two workers against one: {rates[2] / rates[1]:.2f}")
     same = content(folder / "out1") == content(folder / "out2")
-    print(f"same bytes: {same}")
+    print(f"same bytes: {same}", flush=True)
     cpu_of_loop(library, folder / "loop", takes)
+
+
+def measure_scale(folder: Path, takes: int, people: int) -> None:
+    """Print the memory of a long run; killed and started again, it goes on."""
+    library = make_library(folder / "library", takes, people)
+    out, curve = folder / "out", folder / "memory.csv"
+    wall, memory = run_watched(
+        ["nice", "-n", "10", *batch_command(library, out, "--workers", "2")], out, curve
+    )
+    done = [row[1] for row in memory]
+    print(f"{done[-1] - done[0]} takes in {wall:.0f} s of this run")
+    print("takes done, MiB of the run, of the largest worker:")
+    for _, number, run, worker in thin(read_curve(curve), 20):
+        print(f"  {number:6.0f} {run:6.0f} {worker:6.0f}")
+
+
+def read_curve(path: Path) -> list[Row]:
+    """Return the rows of a file of seconds, takes done, and memory in MiB."""
+    rows = [line.split(",") for line in path.read_text().splitlines()]
+    return [(float(a), float(b), float(c), float(d)) for a, b, c, d in rows]
+
+
+def cpu_since(before: resource.struct_rusage, who: int) -> float:
+    """Return the CPU seconds since an earlier look."""
+    after = resource.getrusage(who)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def cpu_of_loop(library: Path, out: Path, takes: int) -> None:
@@ -125,28 +154,36 @@ def cpu_of_loop(library: Path, out: Path, takes: int) -> None:
             target = out / subject.name / f"{path.stem}.bvh"
             target.parent.mkdir(parents=True, exist_ok=True)
             marey.write(solution.motion, target, overwrite=True)
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    cpu = cpu_since(before, resource.RUSAGE_SELF)
     wall = time.monotonic() - began
     print(f"bare loop: {takes / wall:.2f} takes/s, {cpu / takes:.3f} s of CPU per take")
 
 
-def run_watched(command: Command) -> tuple[float, float, list[tuple[float, float]]]:
-    """Return wall and CPU seconds of a command, and memory of it and of its workers."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+def run_watched(
+    command: Command, out: Path, curve: Path | None = None
+) -> tuple[float, list[Row]]:
+    """Return the seconds that a batch took, and its memory over the takes done.
+
+    Args:
+        command: The batch.
+        out: Its folder.
+        curve: File to which the memory is appended as it is measured.
+    """
     began = time.monotonic()
     process = subprocess.Popen(command)
-    memory = []
+    rows: list[Row] = []
     while process.poll() is None:
-        workers = [rss_mib(pid) for pid in children_of(process.pid)]
-        memory.append((rss_mib(process.pid), max(workers, default=0.0)))
-        time.sleep(0.5)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return time.monotonic() - began, cpu, memory
+        largest = max(map(rss_mib, children_of(process.pid)), default=0.0)
+        now = time.monotonic() - began
+        rows.append((now, float(count_done(out)), rss_mib(process.pid), largest))
+        if curve is not None:
+            with curve.open("a") as file:
+                file.write(",".join(f"{value:.1f}" for value in rows[-1]) + "\n")
+        time.sleep(5.0 if curve else 0.5)
+    return time.monotonic() - began, rows
 
 
-def thin(values: list[tuple[float, float]], count: int) -> list[tuple[float, float]]:
+def thin(values: list[Row], count: int) -> list[Row]:
     places = np.linspace(0, len(values) - 1, min(count, len(values))).astype(int)
     return [values[i] for i in places]
 
@@ -171,7 +208,7 @@ def children_of(pid: int) -> list[int]:
 
 
 def try_faults(folder: Path, takes: int, people: int, kills: int, only: str) -> None:
-    library = make_library(folder / "library", takes, people, linkages=True)
+    library = make_library(folder / "library", takes, people, hinges=True)
     expected = folder / "expected"
     if not (expected / "index.html").exists():
         subprocess.run(batch_command(library, expected, "--workers", "2"), check=True)
@@ -180,8 +217,8 @@ def try_faults(folder: Path, takes: int, people: int, kills: int, only: str) -> 
     faults: Mapping[str, Callable[[Path, Path], None]] = {
         "kill -9 of workers": lambda a, b: kill_workers(a, b, kills, spread),
         "kill -9 of the run": lambda a, b: kill_runs(a, b, kills, spread),
-        "kill -9 of the scheduler": lambda a, b: kill_schedulers(a, b, kills, spread),
         "full disk": fill_disk,
+        "kill -9 of the scheduler": lambda a, b: kill_schedulers(a, b, kills, spread),
     }
     for name, disturb in faults.items():
         if only and only not in name:
@@ -204,9 +241,17 @@ def try_faults(folder: Path, takes: int, people: int, kills: int, only: str) -> 
 
 
 def try_poison(folder: Path) -> None:
-    """Solve a library with a take of 300,000 frames under limits that it exceeds."""
-    library = make_library(folder / "poisoned", 8, 2, linkages=True)
-    path = library / "Z" / "poison.c3d"
+    """Solve a library with a take of 300,000 frames under limits that it exceeds.
+
+    The other takes must have the bytes of a run without it.
+    """
+    library = make_library(folder / "healthy", 8, 2, hinges=True)
+    expected = folder / "healthy_out"
+    subprocess.run(batch_command(library, expected, "--workers", "2"), check=True)
+    truth = content(expected / "takes")
+    poisoned = folder / "poisoned"
+    shutil.copytree(library, poisoned, dirs_exist_ok=True)
+    path = poisoned / "Z" / "poison.c3d"
     path.parent.mkdir(exist_ok=True)
     if not path.exists():
         take = marey.read(library / "P000" / "take_000.c3d")
@@ -218,57 +263,92 @@ def try_poison(folder: Path) -> None:
     }.items():
         out = folder / f"poison_{name}"
         shutil.rmtree(out, ignore_errors=True)
-        command = batch_command(library, out, "--workers", "2", "--json", *limit)
+        command = batch_command(poisoned, out, "--workers", "2", "--json", *limit)
         ended = subprocess.run(command, check=False, capture_output=True, text=True)
         lines = [json.loads(line) for line in ended.stdout.splitlines()]
         bad = {
             r["take"]: (r["state"], r["error"]) for r in lines if r["state"] != "done"
         }
-        print(f"poison by {name}: exit {ended.returncode}, {len(lines)} takes, {bad}")
+        found = content(out / "takes")
+        same = sum(found.get(name) == value for name, value in truth.items())
+        print(
+            f"poison by {name}: exit {ended.returncode}, {len(lines)} takes, {bad}; "
+            f"{same} of {len(truth)} files of the others as without it",
+            flush=True,
+        )
 
 
 def kill_workers(library: Path, out: Path, kills: int, chance: random.Random) -> None:
-    """Kill random workers of one run at random moments."""
+    """Kill random workers of one run, each after some more takes are done."""
+    most = takes_between(library, kills)
     process = subprocess.Popen(batch_command(library, out, "--workers", "2"))
-    done = 0
-    while done < kills and process.poll() is None:
-        time.sleep(chance.uniform(0.5, 5.0))
+    moments: list[int] = []
+    while len(moments) < kills and wait_for_takes(process, out, chance, most):
         workers = children_of(process.pid)
         if workers:
             os.kill(chance.choice(workers), signal.SIGKILL)
-            done += 1
-    print(f"  {done} workers killed; the run ended with {process.wait()}", flush=True)
+            moments.append(count_done(out))
+    code = process.wait()
+    print(f"  {len(moments)} workers killed, exit {code}; takes done then: {moments}")
 
 
 def kill_runs(library: Path, out: Path, kills: int, chance: random.Random) -> None:
-    """Kill whole runs, one after the other, at random moments."""
-    done = 0
+    """Kill whole runs, one after the other, each after some more takes are done."""
+    most = takes_between(library, kills)
+    moments = []
     for _ in range(kills):
         process = subprocess.Popen(batch_command(library, out, "--workers", "2"))
-        try:
-            process.wait(timeout=chance.uniform(1.0, 15.0))
-        except subprocess.TimeoutExpired:
+        if wait_for_takes(process, out, chance, most):
             process.kill()
-            process.wait()
-            done += 1
-    print(f"  {done} runs killed", flush=True)
+            moments.append(count_done(out))
+        process.wait()
+    print(f"  {len(moments)} runs killed; takes done then: {moments}", flush=True)
 
 
 def kill_schedulers(
     library: Path, out: Path, kills: int, chance: random.Random
 ) -> None:
-    """Kill the scheduler of a Dask cluster at random moments."""
-    codes = []
+    """Kill the scheduler of a Dask cluster, each after some more takes are done."""
+    most = takes_between(library, kills)
+    codes, moments = [], []
     for _ in range(kills):
         with dask_cluster() as (address, scheduler):
             command = batch_command(library, out, "--dask", address)
             process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-            try:
-                process.wait(timeout=chance.uniform(5.0, 20.0))
-            except subprocess.TimeoutExpired:
+            if wait_for_takes(process, out, chance, most):
                 scheduler.kill()
-            codes.append(process.wait(timeout=120.0))
+                moments.append(count_done(out))
+            codes.append(process.wait(timeout=300.0))
+    print(f"  {len(moments)} schedulers killed; takes done then: {moments}")
     print(f"  exit codes of the runs: {codes}", flush=True)
+
+
+def wait_for_takes(
+    process: "subprocess.Popen[bytes]", out: Path, chance: random.Random, most: int
+) -> bool:
+    """Wait until a run has done a few more takes, and a moment; return if it runs.
+
+    Args:
+        process: The run.
+        out: Its folder.
+        chance: Draws how many takes, and the moment.
+        most: Most takes to wait for.
+    """
+    goal = count_done(out) + chance.randrange(most)
+    while process.poll() is None and count_done(out) < goal:
+        time.sleep(0.1)
+    time.sleep(chance.uniform(0.0, 2.0))
+    return process.poll() is None
+
+
+def takes_between(library: Path, kills: int) -> int:
+    """Return the most takes between two kills, so that all fall into one library."""
+    return max(1, 9 * len(list(library.glob("*/*.c3d"))) // (5 * kills))
+
+
+def count_done(out: Path) -> int:
+    """Return the number of takes with a record."""
+    return sum(1 for _ in (out / "takes").glob("*/*.record.json"))
 
 
 @contextmanager
@@ -373,7 +453,7 @@ def bone_error_mm(skeleton: marey.Skeleton, truth: synth.Recording) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=("speed", "faults", "poison", "fit"))
+    parser.add_argument("what", choices=("speed", "scale", "faults", "poison", "fit"))
     parser.add_argument("--takes", type=int, default=0)
     parser.add_argument("--people", type=int, default=0)
     parser.add_argument("--kills", type=int, default=20)
@@ -382,7 +462,9 @@ def main() -> None:
     given = parser.parse_args()
     folder = given.folder or Path(tempfile.mkdtemp())
     if given.what == "speed":
-        measure_speed(folder, given.takes or 2000, given.people or 50)
+        measure_speed(folder, given.takes or 40, given.people or 2)
+    elif given.what == "scale":
+        measure_scale(folder, given.takes or 2000, given.people or 50)
     elif given.what == "faults":
         try_faults(
             folder, given.takes or 200, given.people or 5, given.kills, given.only

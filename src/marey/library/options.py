@@ -1,6 +1,7 @@
 """Options of a batch."""
 
 from dataclasses import dataclass
+from os import PathLike
 
 from marey.options import Options, number
 
@@ -19,7 +20,7 @@ class BatchOptions(Options):
     """Regular expression on the relative path, whose first group is the subject; or
     "file": the subject that the file names."""
 
-    subjects: str = ""
+    subjects: str | PathLike[str] = ""
     """A CSV or TOML that says whose each recording is."""
 
     fit_takes: int = number(6, low=1)

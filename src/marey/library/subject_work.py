@@ -9,6 +9,7 @@ from typing import Any
 from marey.errors import OutputError
 from marey.library.recordings import LibraryTake
 from marey.library.records import (
+    LASTING_STATES,
     Record,
     State,
     current_record,
@@ -87,6 +88,10 @@ class SubjectWork:
     fit_errors: list[str] = field(default_factory=list)
     """Why earlier fits failed."""
 
+    is_fit_final: bool = True
+    """Whether earlier fits failed for a reason in the data, which stays. If workers
+    died, the next run tries them again."""
+
     skeletons: dict[str, str] = field(default_factory=dict)
     """SHA-256 of each skeleton of the subject, by its file relative to the batch."""
 
@@ -156,7 +161,7 @@ class SubjectWork:
             record = current_record(
                 self._planned_fit(takes), self.plan.out, retry=self.plan.retry
             )
-            if record is not None:
+            if record is not None and record.facts.get("is_final", True):
                 return self._use_fit(record)
         return self._next_fit()
 
@@ -166,7 +171,9 @@ class SubjectWork:
 
     def _next_fit(self) -> list[Job]:
         planned, errors = self._planned_fit(self.fits.pop(0)), tuple(self.fit_errors)
-        return [self._job(FIT, planned, earlier_errors=errors)]
+        return [
+            self._job(FIT, planned, earlier_errors=errors, is_final=self.is_fit_final)
+        ]
 
     def _after_fit(self, outcome: Outcome) -> list[Job]:
         if outcome.state == "done":
@@ -174,6 +181,7 @@ class SubjectWork:
         if isinstance(outcome.value, OutputError):
             raise outcome.value
         self.fit_errors.append(_reason(outcome))
+        self.is_fit_final &= outcome.state in LASTING_STATES
         if self.fits:
             return self._next_fit()
         self._fail(outcome.job.arguments["planned"], outcome, self.fit_errors[0])

@@ -1,6 +1,7 @@
 """One frame of a stream: markers and sensors at one moment, with its own clock."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from math import nan
 
 import numpy as np
@@ -59,6 +60,16 @@ class Frame:
                 found = f"{len(values)} with {len(names)} names"
                 raise DataError(f"frame.{name}", found=found, needed="one name each")
             object.__setattr__(self, name, _mask_missing(values))
+
+    def rename(self, labels: Mapping[str, str]) -> "Frame":
+        """Return the frame with other labels of some markers.
+
+        Markers that had one of these labels before are left out.
+        """
+        new = set(labels.values())
+        kept = [i for i, name in enumerate(self.labels) if name not in new]
+        names = tuple(labels.get(self.labels[i], self.labels[i]) for i in kept)
+        return replace(self, points=self.points[kept], labels=names)
 
     @property
     def n_seen(self) -> int:

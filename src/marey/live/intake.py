@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from threading import Condition, Thread
 
 from marey.errors import MareyError, StreamError
@@ -44,15 +45,16 @@ class Intake:
         self._new = Condition()
         self._latest: Frame | None = None
         self._error: MareyError | None = None
-        self._is_open, self._has_ended = True, False
+        self._is_open, self._has_ended, self._is_waiting = True, False, False
         self._thread = Thread(target=self._run, name="marey intake", daemon=True)
         self._thread.start()
 
     @property
     def statistics(self) -> StreamStatistics:
         """What was measured of the stream so far."""
-        self._clock.count_damaged(self._damaged_before + self._source.n_damaged)
-        return self._clock.statistics
+        # Any thread may ask; only the thread of the intake counts.
+        n_damaged = self._damaged_before + self._source.n_damaged
+        return replace(self._clock.statistics, damaged=n_damaged)
 
     @property
     def has_ended(self) -> bool:
@@ -61,13 +63,24 @@ class Intake:
             return self._has_ended and self._latest is None
 
     def latest(self, timeout: float) -> Frame | None:
-        """Return the newest frame that was not given yet; None after the timeout.
+        """Return the newest frame that was not given yet; None after a silence.
+
+        Only time in which the thread waits for the sender is silence: a frame that is
+        being recorded or labelled has come.
+
+        Args:
+            timeout: Longest silence, in seconds.
 
         Raises:
             OutputError: If a recording could not be written.
         """
         with self._new:
-            self._new.wait_for(lambda: self._latest or self._has_ended, timeout)
+            silence = 0.0
+            while silence < timeout and not (self._latest or self._has_ended):
+                began = time.monotonic()
+                self._new.wait(min(timeout - silence, PAUSE_S))
+                if self._is_waiting:
+                    silence += time.monotonic() - began
             if self._error is not None:
                 raise self._error
             frame, self._latest = self._latest, None
@@ -83,7 +96,9 @@ class Intake:
     def _run(self) -> None:
         try:
             while self._is_open:
+                self._is_waiting = True
                 frame = self._source.receive(PAUSE_S)
+                self._is_waiting = frame is None
                 if frame is not None:
                     self._add(frame)
                 elif self._source.has_ended and not self._reconnect():

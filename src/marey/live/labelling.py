@@ -1,10 +1,11 @@
 """Names for points without labels: prediction and assignment, frame after frame."""
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from marey.live.frame import MAX_NAMES, UNLABELLED, Frame
 from marey.live.posing.tracking import LivePose
@@ -59,11 +60,13 @@ class PointLabeller:
         self._tracks: dict[str, _Track] = {}
         self._expected: Mapping[str, Float[Array, " 3"]] = {}
         self._names: list[str] = []
-        self._is_used = False
+        self._renames: deque[Mapping[str, str]] = deque()
+        self.is_used = False
+        """Whether points without labels have come."""
 
     def expect(self, pose: LivePose) -> None:
         """Keep where skeletons have their markers, to find them again."""
-        if not self._is_used:
+        if not self.is_used:
             return
         expected: dict[str, Float[Array, " 3"]] = {}
         for subject in pose.subjects:
@@ -73,12 +76,29 @@ class PointLabeller:
             expected |= dict(zip(skeleton.marker_labels, positions, strict=True))
         self._expected = expected
 
+    def rename(self, labels: Mapping[str, str]) -> None:
+        """Give points that have a name the label of a marker, from the next frame on.
+
+        Any thread may call this.
+        """
+        self._renames.append(labels)
+
+    def _apply_renames(self, labels: Mapping[str, str]) -> None:
+        for name, label in labels.items():
+            if name in self._tracks:
+                self._tracks[label] = self._tracks.pop(name)
+                self._names.remove(name)
+                if label not in self._names:
+                    self._names.append(label)
+
     def label(self, frame: Frame) -> Frame:
         """Return the frame with a lasting name for every point without a label."""
         is_bare = np.array([label.startswith(UNLABELLED) for label in frame.labels])
-        self._is_used |= bool(is_bare.any())
-        if not self._is_used:
+        self.is_used |= bool(is_bare.any())
+        if not self.is_used:
             return frame
+        while self._renames:
+            self._apply_renames(self._renames.popleft())
         is_bare = is_bare.reshape(-1).astype(bool)
         points = frame.points[is_bare]
         points = points[np.isfinite(points[:, 0])]
@@ -187,20 +207,34 @@ class PointLabeller:
         return ""
 
 
+def assign_points(
+    points: Float[Array, "point 3"], places: Float[Array, "place 3"]
+) -> Int[Array, " place"]:
+    """Return the point at each place, or -1: the least total distance within the gate.
+
+    Linear assignment by the Hungarian method.
+
+    Args:
+        points: In metres.
+        places: Where points are expected, in metres.
+    """
+    from scipy.optimize import linear_sum_assignment  # slow to import
+
+    apart = np.linalg.norm(places[:, None] - points, axis=-1)
+    # Beyond the gate all are equally far: they must not draw others along.
+    rows, columns = linear_sum_assignment(np.minimum(apart, GATE_M))
+    near = apart[rows, columns] < GATE_M
+    found = np.full(len(places), -1)
+    found[rows[near]] = columns[near]
+    return found
+
+
 def _match(
     points: Float[Array, "point 3"], places: Mapping[str, Float[Array, " 3"]]
 ) -> dict[str, Float[Array, " 3"]]:
     """Return points by the names of the places that they are assigned to."""
-    from scipy.optimize import linear_sum_assignment  # slow to import
-
     if not places or not len(points):
         return {}
-    names, expected = [*places], np.array([*places.values()])
-    apart = np.linalg.norm(points[:, None] - expected, axis=-1)
-    # Beyond the gate all are equally far: they must not draw others along.
-    rows, columns = linear_sum_assignment(np.minimum(apart, GATE_M))
-    return {
-        names[column]: points[row]
-        for row, column in zip(rows.tolist(), columns.tolist(), strict=True)
-        if apart[row, column] < GATE_M
-    }
+    found = assign_points(points, np.array([*places.values()]))
+    named = zip(places, found.tolist(), strict=True)
+    return {name: points[point] for name, point in named if point >= 0}

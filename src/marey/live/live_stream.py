@@ -17,6 +17,7 @@ from marey.live.address import parse_address
 from marey.live.frame import Frame
 from marey.live.intake import Intake
 from marey.live.learning import Learner, Learnt
+from marey.live.learning.learner import MAX_SECONDS
 from marey.live.posing.performers import Performers
 from marey.live.posing.tracking import LivePose
 from marey.live.recording.switch import RecordingSwitch
@@ -151,10 +152,17 @@ class Stream(Iterator[LivePose]):
     def findings(self) -> tuple[Finding, ...]:
         """Return what is worth knowing of the stream so far."""
         learner = self._learner
-        if learner is None or not learner.trouble:
-            return self.statistics.findings()
-        trouble = Finding("not-learnt", "skeleton", "warning", learner.trouble)
-        return (*self.statistics.findings(), trouble)
+        trouble = "" if learner is None else learner.trouble
+        if learner is not None and learner.is_behind:
+            n_frames = learner.latest.n_frames if learner.latest else 0
+            trouble = (
+                f"the skeleton is that of the first {n_frames} frames: the last "
+                f"estimate took longer than {MAX_SECONDS:g} s; solve the recording"
+            )
+        found = self.statistics.findings()
+        if not trouble:
+            return found
+        return (*found, Finding("not-learnt", "skeleton", "warning", trouble))
 
     def __next__(self) -> LivePose:
         """Return the latest pose, when there is a new one.
@@ -190,10 +198,21 @@ class Stream(Iterator[LivePose]):
         if self._learner is not None and self._frames:
             self._take_over(self._learner.take_new(), rate)
         self._performers.prepare(rate)
+        if self._intake.labeller.is_used and self._learner is None:
+            frame = self._label_known(frame)
         pose = self._performers.update(frame)
+        if not self._frames and not self._intake.labeller.is_used:
+            self._performers.check_names(frame)
         self._frames.append(frame)
         self._intake.labeller.expect(pose)
         return pose
+
+    def _label_known(self, frame: Frame) -> Frame:
+        """Return a frame of a raw cloud with labels of skeletons that were found."""
+        labels = self._performers.find_in_cloud(frame)
+        if labels:
+            self._intake.labeller.rename(labels)
+        return frame.rename(labels)
 
     def _make_trackers(self, learnt: Learnt) -> None:
         """Prepare a take-over beside the loop: compiled kernels load slowly."""
@@ -225,6 +244,7 @@ class Stream(Iterator[LivePose]):
         if self._triggers is not None:
             self._triggers.close()
         self._intake.close()
+        self._performers.close()
         if self._learner is not None:
             self._learner.close()
         while self._sinks:

@@ -124,10 +124,6 @@ class StreamClock:
         self.newest = frame
         return True
 
-    def count_damaged(self, packets: int) -> None:
-        """Set the number of packets that could not be read."""
-        self.statistics = replace(self.statistics, damaged=packets)
-
     def _start(self, frame: Frame) -> None:
         self.newest, self._came = frame, 1
         self._periods.clear()

@@ -22,7 +22,10 @@ def main() -> None:
     jobs: queue.Queue[Job] = queue.Queue()
     threading.Thread(target=_read, args=(requests, jobs), daemon=True).start()
     while True:
-        send(answers, pickle.dumps(run(jobs.get())))
+        try:
+            send(answers, pickle.dumps(run(jobs.get())))
+        except BrokenPipeError:  # The pool was killed.
+            os._exit(0)
 
 
 def run(job: Job) -> tuple[str, Any]:

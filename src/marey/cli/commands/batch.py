@@ -186,11 +186,16 @@ def _print_plan(takes: "list[LibraryTake]", as_json: bool) -> int:
     for take in takes:
         names.setdefault(take.subject, []).append(take.name)
     for subject in sorted(names):
-        out.print(f"[bold]{escape(printable(subject))}[/]  {len(names[subject])} takes")
+        count = _count(len(names[subject]), "take")
+        out.print(f"[bold]{escape(printable(subject))}[/]  {count}")
         for name in names[subject]:
             out.print(f"  {escape(printable(name))}")
-    out.print(f"{len(takes)} takes of {len(names)} subjects")
+    out.print(f"{_count(len(takes), 'take')} of {_count(len(names), 'subject')}")
     return EXIT_OK
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 @contextmanager

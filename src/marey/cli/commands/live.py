@@ -19,6 +19,7 @@ from marey.cli.application import (
     render_finding,
     show_progress,
 )
+from marey.cli.live_keys import HELP, read_keys
 from marey.errors import printable
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def live(
 ) -> int:
     """Receive a stream, track or learn skeletons in it, record, send and show it.
 
-    Ctrl-C ends the stream; recordings are complete.
+    Ctrl-C ends the stream; recordings are complete. In a terminal, the key r starts and
+    stops recording, m marks the moment, z sets the zero pose of a virtual skeleton.
 
     Args:
         source: natnet://HOST, qtm://HOST, lsl://NAME, mxtp://, vmc://, ws://HOST:PORT,
@@ -91,10 +93,13 @@ def live(
     )
     latencies: deque[float] = deque(maxlen=MAX_LATENCIES)
     try:
-        if shows_page:
-            _serve(poses, port, browser, seconds)
-        else:
-            _follow(poses, latencies, seconds, quiet or json_)
+        with read_keys(poses, _say) as has_keys:
+            if has_keys and not quiet:
+                err.print(HELP)
+            if shows_page:
+                _serve(poses, port, browser, seconds)
+            else:
+                _follow(poses, latencies, seconds, quiet or json_)
     except KeyboardInterrupt:
         pass
     finally:
@@ -103,6 +108,10 @@ def live(
     if learnt is not None and poses.skeletons:
         marey.write(poses.skeletons[0], learnt, overwrite=overwrite)
     return EXIT_OK
+
+
+def _say(text: str) -> None:
+    err.print(escape(text), soft_wrap=True)
 
 
 def _serve(poses: "Stream", port: int, browser: bool, seconds: float) -> None:

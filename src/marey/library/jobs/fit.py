@@ -22,6 +22,7 @@ def fit_subject(
     planned: Record,
     fields: Mapping[str, Any],
     earlier_errors: Sequence[str] = (),
+    is_final: bool = True,
 ) -> Record:
     """Fit a skeleton to several takes of a subject, and write it with its record.
 
@@ -34,6 +35,7 @@ def fit_subject(
         planned: The record of this work; its inputs are the takes.
         fields: Options of `marey.solve`.
         earlier_errors: Why earlier fits failed.
+        is_final: Whether a later run may keep this fit: earlier ones would fail again.
 
     Raises:
         DataError: If the takes have nothing in common.
@@ -54,9 +56,8 @@ def fit_subject(
     outputs = _write_skeletons(solution, planned.subject, folder)
     facts = facts_of(solution, solution.report.findings)
     fitted = {"takes": list(takes), "others": others, "errors": list(earlier_errors)}
-    return finish_record(
-        planned, folder, "done", outputs=outputs, facts=facts | {"fit": fitted}
-    )
+    facts |= {"fit": fitted, "is_final": is_final}
+    return finish_record(planned, folder, "done", outputs=outputs, facts=facts)
 
 
 def solve_common(

@@ -45,6 +45,8 @@ class Learner:
         """Estimates so far."""
         self.trouble = ""
         """Why the newest estimate failed; "" if it did not."""
+        self.is_behind = False
+        """Whether the estimate from all frames did not come in time."""
         self._rate, self._prepare = rate, prepare
         self._accepted: Sequence[Skeleton] | None = None
         self._fresh: Learnt | None = None
@@ -69,6 +71,7 @@ class Learner:
         """
         self._last.set()
         self._thread.join(MAX_SECONDS)
+        self.is_behind = self._thread.is_alive()
         return self.latest
 
     def close(self) -> None:

@@ -1,16 +1,21 @@
 """All subjects of a stream: their trackers, and new skeletons taken over."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from marey.errors import OptionError
+import numpy as np
+
+from marey.errors import DataError, OptionError
 from marey.live.frame import Frame
 from marey.live.learning.take_over import FADE_S, Fade
 from marey.live.posing.tracking import LivePose, SkeletonTracker, SubjectPose
 from marey.live.posing.virtual_tracking import VirtualTracker
+from marey.live.recognition import recognise_skeleton
 from marey.live.statistics import RATE_TOLERANCE
+from marey.numerics.thresholds import MIN_POSE_POINTS
 from marey.skeleton import Skeleton
 
 Tracker = SkeletonTracker | VirtualTracker
@@ -37,6 +42,8 @@ class Performers:
         self._fades: list[Fade | None] = []
         self._shown: tuple[SubjectPose, ...] = ()
         self._next: tuple[tuple[Skeleton, ...], list[Tracker]] = ((), [])
+        self._searcher = ThreadPoolExecutor(1, "marey search")
+        self._search: Future[dict[str, str]] | None = None
 
     def prepare(self, rate: float) -> None:
         """Make trackers for a rate in hertz, unless they are there."""
@@ -55,10 +62,12 @@ class Performers:
         return [SkeletonTracker(one, rate, name, **options) for name, one in pairs]
 
     def update(self, frame: Frame) -> LivePose:
-        """Return the poses of all subjects in a frame."""
+        """Return the poses in a frame of all subjects that were seen."""
         shown = []
         for i, tracker in enumerate(self._trackers):
             pose = tracker.update(frame)
+            if pose is None:
+                continue
             fade = self._fades[i]
             if fade is not None:
                 pose = replace(pose, T_world_joint=fade.update(pose))
@@ -66,6 +75,61 @@ class Performers:
             shown.append(pose)
         self._shown = tuple(shown)
         return LivePose(frame, self._shown, time.monotonic() - frame.arrival)
+
+    def check_names(self, frame: Frame) -> None:
+        """Refuse a stream that has no marker and no sensor of any skeleton.
+
+        Raises:
+            DataError: If it has none.
+        """
+        trackers = [one for one in self._trackers if isinstance(one, SkeletonTracker)]
+        if not trackers or any(tracker.is_in_stream for tracker in trackers):
+            return
+        needed = [
+            name
+            for skeleton in self.skeletons
+            for name in (*skeleton.marker_labels, *skeleton.sensor_names)
+        ]
+        found = (frame.labels, frame.sensor_names)
+        raise DataError("stream", found=found, needed=f"some of {needed}")
+
+    def find_in_cloud(self, frame: Frame) -> Mapping[str, str]:
+        """Return new labels of points, by their names: those of skeletons not seen now.
+
+        The search is in a thread beside the loop, one frame at a time.
+
+        Args:
+            frame: Points with lasting names.
+        """
+        if self._search is not None and self._search.done():
+            found, self._search = self._search.result(), None
+            return found
+        labels = [one.marker_labels for one in self.skeletons]
+        seen = {
+            name
+            for name, point in zip(frame.labels, frame.points, strict=True)
+            if np.isfinite(point[0])
+        }
+        known = set[str]().union(*labels)
+        is_free = np.array([name not in known for name in frame.labels], dtype=bool)
+        lost = [
+            skeleton
+            for skeleton, names in zip(self.skeletons, labels, strict=True)
+            if names and len(seen.intersection(names)) < MIN_POSE_POINTS
+        ]
+        if self._search is None and lost:
+            free = replace(
+                frame,
+                points=frame.points[is_free],
+                labels=tuple(np.array(frame.labels, dtype=object)[is_free]),
+            )
+            rate = self._trackers[0].rate
+            self._search = self._searcher.submit(_find_first, lost, free, rate)
+        return {}
+
+    def close(self) -> None:
+        """End the thread."""
+        self._searcher.shutdown(cancel_futures=True)
 
     def make_next(
         self, names: Sequence[str], skeletons: Sequence[Skeleton], rate: float
@@ -95,7 +159,9 @@ class Performers:
         if made_for != tuple(skeletons) or trackers[0].rate != rate:
             trackers = self._make_trackers(names, skeletons, rate)
         poses = [[one.update(frame) for frame in frames][-1] for one in trackers]
-        self._fades = [Fade(self._shown, pose, FADE_S * rate) for pose in poses]
+        self._fades = [
+            pose and Fade(self._shown, pose, FADE_S * rate) for pose in poses
+        ]
         self.names, self.skeletons = tuple(names), tuple(skeletons)
         self._trackers = trackers
 
@@ -113,3 +179,11 @@ class Performers:
             assert isinstance(tracker, VirtualTracker)
             tracker.set_zero_pose()
         self.skeletons = tuple(tracker.skeleton for tracker in self._trackers)
+
+
+def _find_first(
+    skeletons: Sequence[Skeleton], frame: Frame, rate: float
+) -> dict[str, str]:
+    """Return the labels of the first skeleton that is in a frame; empty if none is."""
+    found = (recognise_skeleton(skeleton, frame, rate) for skeleton in skeletons)
+    return next(filter(None, found), {})

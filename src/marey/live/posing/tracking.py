@@ -112,48 +112,55 @@ class SkeletonTracker:
             rate=rate,
             **options,
         )
-        self._number = 0
+        self._number, self._has_begun = 0, False
         self._layout: tuple[tuple[str, ...], tuple[str, ...]] | None = None
         self._markers = self._sensors = np.zeros(0, dtype=np.int64)
         self._compile()
 
-    def update(self, frame: Frame) -> SubjectPose:
-        """Return the pose in a frame.
+    def update(self, frame: Frame) -> SubjectPose | None:
+        """Return the pose in a frame; None before anything of the skeleton was seen.
+
+        While nothing of it is seen the pose is predicted. One that was away for long is
+        solved from scratch where it is seen again.
 
         Raises:
-            DataError: If the first frame has none of the skeleton's markers and
-                sensors.
+            DataError: If names of the first frame match twice.
         """
         self._match(frame)
-        if abs(frame.number - self._number) > MOTION_TIME_S * self.rate:
-            self._tracker.reset()  # The pose before hardly predicts this one.
-        self._number = frame.number
         points = columns_of(frame.points, self._markers)
         sensors = columns_of(frame.T_world_sensor, self._sensors)
+        seen = np.isfinite(points[:, 0]).sum() + np.isfinite(sensors[:, 0, 0]).sum()
+        if seen:
+            if abs(frame.number - self._number) > MOTION_TIME_S * self.rate:
+                self._tracker.reset()  # The pose before hardly predicts this one.
+            self._number, self._has_begun = frame.number, True
+        if not self._has_begun:
+            return None
         root, wxyz = self._tracker.update(points, sensors)
         R = geometry.matrix_from_quat(wxyz[0])
         T_world_root = geometry.transform(R[None], root[None])
         T = self.skeleton.forward(T_world_root, wxyz[None])[0]
-        seen = np.isfinite(points[:, 0]).sum() + np.isfinite(sensors[:, 0, 0]).sum()
         return SubjectPose(self.name, self.skeleton, T, int(seen))
+
+    @property
+    def is_in_stream(self) -> bool:
+        """Whether the newest frame has names of the skeleton's markers or sensors."""
+        return bool((self._markers >= 0).any() or (self._sensors >= 0).any())
 
     def _match(self, frame: Frame) -> None:
         """Find the columns of the skeleton's targets, when the names are new."""
         layout = (frame.labels, frame.sensor_names)
         if layout == self._layout:
             return
-        is_first, self._layout = self._layout is None, layout
+        self._layout = layout
         try:
             self._markers, self._sensors = match_targets(self.skeleton, frame)
         except DataError:
-            if is_first:
+            if not self._has_begun:
                 raise
             # Names that match twice, in mid-stream: the frame shows nothing.
             self._markers = np.full(len(self.skeleton.marker_labels), -1)
             self._sensors = np.full(len(self.skeleton.sensor_names), -1)
-        if is_first and not ((self._markers >= 0).any() or (self._sensors >= 0).any()):
-            needed = (*self.skeleton.marker_labels, *self.skeleton.sensor_names)
-            raise DataError("stream", found=layout, needed=f"some of {needed}")
 
     def _compile(self) -> None:
         """Solve an empty frame, so that the first one does not wait for Numba."""

@@ -1,0 +1,178 @@
+"""What a stream learns and shows, on a machine of any load: the clock does not matter.
+
+    python -m benchmarks.tools.live prefix SECONDS END...
+    python -m benchmarks.tools.live pops FILE...
+
+`prefix`: how right the skeleton of the first seconds of an exercise is, in which every
+joint moves once within so many seconds, without and with labels: bodies, their links,
+and joints within 10 mm. `pops`: the jump of joints when the skeleton of the first part
+of a recording is taken over, against the residual of the markers.
+"""
+
+import sys
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+import marey
+from benchmarks.accuracy.live import found_groups, groups
+from benchmarks.recordings.live import marker_residual, second_difference
+from marey.live import Frame, open_source
+from marey.live.learning import Learnt
+from marey.live.learning.estimate import estimate_skeletons_of_stream
+from marey.live.live_stream import RECENT_FRAMES
+from marey.live.posing.performers import Performers
+from marey.pose import solve_pose
+
+JUDGED_SECONDS = 2.0
+"""Seconds before an estimate in which its joints are compared with the true ones."""
+
+TAKE_OVER_SHARES = (0.2, 0.4, 0.6, 0.8)
+"""Parts of a recording after which its skeleton is taken over."""
+
+
+def record_exercise(seconds: float) -> marey.synth.Recording:
+    """Return an exercise in which every joint moves once, one after the other."""
+    return marey.synth.human().record(
+        "exercise", rate=120.0, seconds=seconds, markers="set53", noise=5e-4
+    )
+
+
+def estimate_exercise(seconds: float = 60.0, *ends: float) -> None:
+    """Print how right the skeleton of the first seconds of an exercise is.
+
+    What a stream learns does not depend on the machine here. Labels come without and
+    with the knowledge of people that they bring.
+    """
+    take = record_exercise(seconds)
+    for is_named in (False, True):
+        labels = take.labels
+        if not is_named:
+            labels = tuple(f"m{i}" for i in range(len(take.labels)))
+        for end in ends:
+            n = int(end * take.rate)
+            part = marey.Take(rate=take.rate, points=take.points[:n], labels=labels)
+            estimate = estimate_skeletons_of_stream(part, None)
+            line = judge_estimate(take, labels, take.points, n, estimate)
+            print("labelled  " if is_named else "unlabelled", line, flush=True)
+
+
+def judge_estimate(
+    take: marey.synth.Recording,
+    labels: tuple[str, ...],
+    points: np.ndarray,
+    number: int,
+    estimate: Learnt,
+) -> str:
+    """Return how right the skeletons were that came at a frame, in a line."""
+    truth = take.truth
+    true_skeleton = truth.motion.skeleton
+    names = dict(zip(labels, take.labels, strict=True))
+    true_groups = groups(truth.marker_joint, take.labels)
+    found = found_groups(estimate.skeletons, names)
+    true_links = linked_groups(true_skeleton, truth.marker_joint, take.labels)
+    links = set().union(
+        *(
+            linked_groups(one, one.marker_joint, [names[n] for n in one.marker_labels])
+            for one in estimate.skeletons
+        )
+    )
+    joints = [j for j in np.unique(truth.marker_joint) if true_skeleton.parent[j] >= 0]
+    rows = np.arange(max(0, number - int(JUDGED_SECONDS * take.rate)), number)
+    judged = marey.Take(rate=take.rate, points=points[rows], labels=labels)
+    places = np.concatenate(
+        [
+            solve_pose(one, judged).T_world_joint()[..., :3, 3]
+            for one in estimate.skeletons
+        ],
+        axis=1,
+    )
+    true = truth.motion.T_world_joint()[rows % take.n_frames][:, joints][..., :3, 3]
+    square = np.sum((true[:, :, None] - places[:, None]) ** 2, axis=-1).mean(axis=0)
+    error = 1e3 * np.sqrt(square.min(axis=1))
+    return (
+        f"{number / take.rate:5.1f} s: {len(found & true_groups)} of "
+        f"{len(true_groups)} bodies, {len(links & true_links)} of {len(true_links)} "
+        f"links, {int((error < 10.0).sum())} of {len(joints)} joints within 10 mm "
+        f"(largest {error.max():.1f}); estimate of {estimate.n_frames} frames took "
+        f"{estimate.seconds:.1f} s"
+    )
+
+
+def linked_groups(
+    skeleton: marey.Skeleton, joint: np.ndarray, labels: Sequence[str]
+) -> set[frozenset[frozenset[str]]]:
+    """Return the pairs of bodies that a joint links, each by its set of markers."""
+    on = {
+        int(one): frozenset(n for n, at in zip(labels, joint, strict=True) if at == one)
+        for one in np.unique(joint)
+    }
+    links = set()
+    for one, members in on.items():
+        above = int(skeleton.parent[one])
+        while above >= 0 and above not in on:
+            above = int(skeleton.parent[above])
+        if above >= 0:
+            links.add(frozenset((members, on[above])))
+    return links
+
+
+def measure_pops(*files: str) -> None:
+    """Print how far joints jump when new skeletons are taken over, on any machine.
+
+    Skeletons of the first part of a recording are taken over at its end, with the
+    means of a stream.
+    """
+    for file in files:
+        take = marey.read(file)
+        source = open_source(f"file:{file}?speed=0", 1.0)
+        shown: list[marey.LivePose] = []
+        recent: deque[Frame] = deque(maxlen=RECENT_FRAMES)
+        due = {int(share * take.n_frames) for share in TAKE_OVER_SHARES}
+        performers, before = Performers((), False, {}), None
+        jumps, steps, residuals = [], [], []
+        while (frame := source.receive(1.0)) is not None:
+            is_new = frame.number in due
+            if is_new:
+                learnt = estimate_skeletons_of_stream(first_part(take, frame), before)
+                is_new, before = learnt.better, learnt.skeletons
+                if is_new:
+                    performers.take_over(
+                        learnt.names, learnt.skeletons, tuple(recent), take.rate
+                    )
+            shown = [*shown[-2:], performers.update(frame)]
+            recent.append(frame)
+            change = second_difference(shown)
+            if change is not None:
+                (jumps if is_new else steps).append(change)
+            residuals.append(marker_residual(shown[-1]))
+        print(
+            f"{Path(file).name}: {len(jumps)} take-overs, jump "
+            f"{1e3 * max(jumps, default=np.nan):.2f} mm at most; other frames "
+            f"{1e3 * np.median(steps):.2f} mm in the median, "
+            f"{1e3 * np.quantile(steps, 0.99):.2f} at 99 %; residual "
+            f"{1e3 * np.nanmedian(residuals):.2f} mm",
+            flush=True,
+        )
+
+
+def first_part(take: marey.Take, frame: Frame) -> marey.Take:
+    """Return what a stream has kept of a recording before a frame."""
+    n = frame.number
+    return replace(
+        take,
+        points=take.points[:n],
+        T_world_sensor=take.T_world_sensor[:n],
+        filled=take.filled[:n],
+        confidence=take.confidence[:n],
+    )
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "prefix":
+        estimate_exercise(*map(float, sys.argv[2:]))
+    else:
+        measure_pops(*sys.argv[2:])
