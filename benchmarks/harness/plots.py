@@ -59,6 +59,9 @@ def draw_curves(axes: Any, task: Task, rows: Sequence[Row]) -> None:
         axes.plot(x, y, "o-", color=colour, label=name)
     if task.name.startswith("scale"):
         axes.set(xscale="log", yscale="log")
+        axes.set_xticks(x, [f"{value:,.0f}" for value in x], minor=False)
+        axes.set_yticks(y, [f"{value:.3g}" for value in y], minor=False)
+        axes.minorticks_off()
     axes.set_xlabel(across)
     axes.set_ylabel(up[0] if len(up) == 1 else "")
     if len(up) > 1:

@@ -22,7 +22,7 @@ AXES = {name: R_z_up[2] for name, R_z_up in geometry.R_Z_UP.items()}
 """Directions that may point up, by name."""
 
 GRAVITY = 9.80665
-"""Standard acceleration of gravity in m/s^2."""
+"""Standard acceleration of free fall, in m/s^2 (published, CGPM 1901)."""
 
 FALL_WINDOW_S = 0.2
 """Time over which an acceleration is measured, and for which it must then be that of

@@ -181,14 +181,15 @@ def _mean_distances(takes: Sequence[Bodies]) -> Float[Array, "marker marker"]:
     total, count = np.zeros((n, n)), np.zeros((n, n))
     for bodies in takes:
         points = bodies.take.points[evenly_spaced(len(bodies.T_world_body))]
-        for marker in range(n):  # all pairs at once would not fit into the cache
-            distance = np.linalg.norm(points - points[:, marker, None], axis=-1)
-            is_known = np.isfinite(distance)
-            total[marker] += np.where(is_known, distance, 0.0).sum(axis=0)
-            count[marker] += is_known.sum(axis=0)
+        x = np.moveaxis(points, -1, 0).copy()
+        for i in range(n):  # all pairs at once would not fit into the cache
+            square = np.sum((x[..., i:] - x[..., i, None]) ** 2, axis=0)
+            is_known = np.isfinite(square)
+            total[i, i:] += np.sqrt(np.where(is_known, square, 0.0)).sum(axis=0)
+            count[i, i:] += is_known.sum(axis=0)
     mean = np.full((n, n), np.nan)
     np.divide(total, count, out=mean, where=count > 0)
-    return mean
+    return np.where(np.tri(n, k=-1, dtype=bool), mean.T, mean)
 
 
 def _markers_in_body(

@@ -29,7 +29,7 @@ def name_bodies(
     are several figures, each name begins with the subject that the bodies have in
     theirs ("JOE:body7"), or else with the number of the figure ("1:Hips"). A single
     marker has a name only where the legs meet and at the tip of a limb: elsewhere it is
-    more often than not a piece of its neighbour.
+    more often than not a piece of its neighbour. Guesses are no names.
     """
     names = list(bodies.names)
     n_markers = bodies.shared.sum(axis=0)
@@ -39,10 +39,12 @@ def name_bodies(
         if not all(has_default_name(bodies.names[body]) for body in order):
             continue
         naming = find_names(_figure(bodies, joints, tree, order))
-        if naming is None:
+        if naming is None or naming.names.keys() <= naming.unsure:
             continue
         namings.append(naming)
         for body, name in naming.names.items():
+            if body in naming.unsure:
+                continue
             if n_markers[body] == 1 and not name.endswith(CERTAIN_NAMES):
                 continue
             stated = bodies.names[body].rpartition(":")[0]

@@ -25,8 +25,10 @@ RECOGNISERS = (name_hand, name_quadruped, name_person)
 def find_names(figure: NamingInput) -> Naming | None:
     """Return the names of the bodies by the first recogniser that accepts the figure.
 
-    None if the figure is of no known kind.
+    None if the figure is of no known kind. The smallest are hips with two thighs.
     """
+    if len(figure.neighbours) < 3:
+        return None
     namings = (recogniser(figure) for recogniser in RECOGNISERS)
     return next((naming for naming in namings if naming is not None), None)
 
@@ -34,10 +36,11 @@ def find_names(figure: NamingInput) -> Naming | None:
 def naming_cost(figure: NamingInput) -> float:
     """Return how badly a figure fits a person, in the costs of its names.
 
-    That of `UNNAMED_BODY_COST` for every body if it is of no known kind; 0 if it is of
-    another kind.
+    That of `UNNAMED_BODY_COST` for every body if it is of no known kind, and never
+    more; 0 if it is of another kind.
     """
     naming, n_bodies = find_names(figure), len(figure.neighbours)
-    if naming is None:
-        return UNNAMED_BODY_COST * n_bodies
-    return n_bodies * (1.0 / naming.fit - 1.0) if naming.kind == "human" else 0.0
+    unnamed = UNNAMED_BODY_COST * n_bodies
+    if naming is None or naming.kind != "human":
+        return unnamed if naming is None else 0.0
+    return min(n_bodies * (1.0 / naming.fit - 1.0), unnamed)

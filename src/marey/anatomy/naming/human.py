@@ -34,7 +34,7 @@ from marey.anatomy.naming.naming_input import (
 )
 from marey.anatomy.naming.sides import arms_by_side, order_legs
 from marey.numerics.robust import column_medians
-from marey.numerics.thresholds import FEW
+from marey.numerics.thresholds import FEW, OUTLIER_SD
 
 Array = np.ndarray
 
@@ -71,14 +71,32 @@ def name_person(figure: NamingInput) -> Naming | None:
         clear = confidence > MIN_SIDE_CONFIDENCE
         upright = up is UP_AXES[0] and bool(arms or (limbs.has_feet and clear))
         max_lying = MAX_COST_LYING if clear else MAX_COST_LYING_UNCLEAR
-        # Upright, bodies with names must cost less than bodies without.
-        if (upright and cost < UNNAMED_BODY_COST) or (
+        # Upright, bodies with names must cost less than bodies without; who leans
+        # aside is a person all the same.
+        cost_upright = cost - limbs.lateral_cost / len(figure.neighbours)
+        if (upright and cost_upright < UNNAMED_BODY_COST) or (
             limbs.is_complete and cost < max_lying
         ):
             sided = [*zip(vrm.SIDES, legs, strict=True), *arms.items()]
             fit = float(1.0 / (1.0 + cost))
-            return Naming("human", _find_names(limbs, sided), up, confidence, fit)
+            names = _find_names(limbs, sided)
+            return Naming("human", names, up, confidence, fit, _unsure_bodies(limbs))
     return None
+
+
+def _unsure_bodies(limbs: PersonLimbs) -> frozenset[int]:
+    """Return the bodies above the hips if their names are guesses.
+
+    They are guesses if the bodies are not where those of a person are, by a chi-squared
+    test of their cost with a degree of freedom per body, at `OUTLIER_SD`.
+    """
+    from scipy.special import chdtri, ndtr  # slow to import
+
+    upper = [body for arm in limbs.arms for body in arm.values()]
+    upper += [*limbs.trunk, *limbs.head]
+    level = 2.0 * ndtr(-OUTLIER_SD)
+    is_likely = limbs.upper_cost < chdtri(max(len(upper), 1), level)
+    return frozenset() if is_likely else frozenset(upper)
 
 
 def _interpretations(figure: NamingInput, up: Array) -> Iterator[PersonLimbs]:
@@ -189,15 +207,19 @@ def _find_limbs(
     limbs = [*named_legs, *named_arms]
     n_limb_bodies = sum(map(len, (*legs, *arms))) - len(limbs)
     n_lost = len(figure.neighbours) - len(trunk) - n_limb_bodies
+    n_absent = ends.n_missing + 2 - len(named_arms)
     return PersonLimbs(
         hips=trunk[0],
         legs=[names for names, _ in named_legs],
         arms=[names for names, _ in named_arms],
         trunk=trunk[1 : chest + 1],
         head=trunk[chest + 1 :] if ends.has_head else [],
-        cost=sum(cost for _, cost in limbs)
-        + squared_errors([*errors, *lateral, *clearance])
-        + UNNAMED_BODY_COST * (n_lost + ends.n_missing + 2 - len(named_arms)),
+        lower_cost=sum(cost for _, cost in named_legs)
+        + squared_errors([*clearance, *lateral[:1]]),
+        upper_cost=sum(cost for _, cost in named_arms)
+        + squared_errors([*errors, *lateral[1:]]),
+        lateral_cost=squared_errors(lateral),
+        missing_cost=UNNAMED_BODY_COST * (n_lost + n_absent),
     )
 
 
@@ -214,18 +236,19 @@ def _trunk_errors(position: Array, chest: int, has_head: bool) -> list[float]:
 def _lateral_errors(
     figure: NamingInput, trunk: list[int], legs: list[int], length: float, up: Array
 ) -> list[float]:
-    """Return how far bodies of the trunk lie outside of the two legs, to either side.
+    """Return how far bodies of the trunk lie from the middle of the legs, sideways.
 
-    Medians over time, as fractions of the figure's length. An arm that hangs beside the
-    hips is no trunk.
+    Medians over time, as fractions of the figure's length. Hips are as wide as the
+    legs, so that half a pelvis lies in the middle. An arm that hangs beside them is no
+    trunk.
     """
     first, second = (figure.position[:, leg] for leg in legs)
     axis = heading(first - second, up)
     offset = figure.position[:, trunk] - 0.5 * (first + second)[:, None]
     lateral = np.abs(np.sum(offset * axis[:, None], axis=-1))
-    half_width = 0.5 * np.sum((first - second) * axis, axis=-1, keepdims=True)
-    outside = column_medians(np.maximum(lateral - half_width, 0.0)) / length
-    return [float(value) for value in np.nan_to_num(outside)]
+    half_width = 0.5 * np.sum((first - second) * axis, axis=-1)
+    lateral[:, 0] = np.maximum(lateral[:, 0] - half_width, 0.0)
+    return [float(v) for v in np.nan_to_num(column_medians(lateral)) / length]
 
 
 def _foot_clearance(

@@ -78,8 +78,22 @@ class PersonLimbs:
     head: list[int]
     """From above the chest up to the head, which is included."""
 
-    cost: float
-    """Squared position errors, and penalties for missing names and bodies."""
+    lower_cost: float
+    """Cost of hips and legs: squared position errors and penalties."""
+
+    upper_cost: float
+    """Cost of the bodies above the hips."""
+
+    lateral_cost: float
+    """The part of both that is due to distances from the middle of the legs."""
+
+    missing_cost: float
+    """Penalties for bodies on no limb, and for parts of a person that are not there."""
+
+    @property
+    def cost(self) -> float:
+        """Squared position errors, and penalties for missing names and bodies."""
+        return self.lower_cost + self.upper_cost + self.missing_cost
 
     @property
     def chest(self) -> int:

@@ -122,6 +122,9 @@ class Naming:
     fit: float = 1.0
     """Agreement of the bodies' positions with those expected of their names, 0 to 1."""
 
+    unsure: frozenset[int] = frozenset()
+    """Bodies whose names are guesses: good enough to compare trees, not to be given."""
+
     @property
     def is_whole_person(self) -> bool:
         """Whether a person lacks no part of a leg, nor of an arm if it has arms."""
