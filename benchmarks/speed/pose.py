@@ -1,7 +1,7 @@
 """Inverse kinematics: frames per second, one frame's latency, accuracy.
 
 One figure for all: 16 segments, 44 degrees of freedom, 53 markers, 100 Hz, 2 mm noise.
-"In sequence" and "side by side" are the compiled trackers alone, "take" is `solve_pose`
+"In sequence" is the compiled tracker alone, "take" is `solve_pose`
 of a whole take both ways, "frame" is one frame at a time as a stream has it. The
 optimum is that of a general optimiser, run to convergence on 20 frames.
 """
@@ -20,7 +20,6 @@ from benchmarks.peers.figure import AXES, RATE, make_skeleton, record
 from marey.articulated.targets import TargetNames
 from marey.numerics import geometry
 from marey.pose.gauss_newton.fit import GaussNewtonSolver
-from marey.pose.gauss_newton.lanes import track_in_lanes
 from marey.pose.gauss_newton.track_kernel import track_frames
 from marey.pose.gauss_newton.tracker import PoseTracker
 from marey.pose.options import GaussNewtonOptions
@@ -32,7 +31,6 @@ HEADLINE = "frames/s"
 PLAIN: dict[str, Any] = {"outlier": 0.0, "limits": False}
 TRACKERS: Mapping[str, Callable[..., None]] = {
     "in sequence": track_frames,
-    "side by side": track_in_lanes,
 }
 WAYS: Mapping[str, Mapping[str, Any]] = {
     "least squares": PLAIN,
