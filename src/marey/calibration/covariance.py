@@ -30,10 +30,10 @@ def estimate_joint_covariance(
     frames count as the samples they are worth, and by the factor :math:`\kappa` of the
     robust fit. The factor c goes from 1 (white noise) to `SOFT_TISSUE_SD_FACTOR`.
     """
-    model, scale = fit.estimate.model, fit.estimate.parameters.marker_scale
+    model, scale = fit.moving.model, fit.moving.parameters.marker_scale
     square, freedom = [], []
-    for n, session in enumerate(residuals(fit.estimate)):
-        precision = fit.estimate.poses[n].confidence / scale[n] ** 2
+    for n, session in enumerate(residuals(fit.moving)):
+        precision = fit.moving.poses[n].confidence / scale[n] ** 2
         relative = precision * np.sum(session.vector**2, axis=-1)
         n_axes = session.vector.shape[-1]
         square.append(relative[session.seen])
@@ -42,7 +42,7 @@ def estimate_joint_covariance(
         np.concatenate(square), np.concatenate(freedom), n_axes, model.columns.count
     )
     equations = reduced_equations(
-        fit.estimate,
+        fit.moving,
         fit.initial.prior,
         prior_weight=1.0,
         damping=0.0,
@@ -56,7 +56,7 @@ def estimate_joint_covariance(
     covariance[1:, 1:] = matrix[row[:, None, :, None], row[None, :, None, :]]
     for i, undetermined in fit.initial.undetermined.items():
         covariance[i, i] += undetermined
-    _add_center_motion(fit.estimate, covariance)
+    _add_center_motion(fit.moving, covariance)
     return covariance
 
 
@@ -72,8 +72,7 @@ def _add_center_motion(
     model, motion = estimate.model, estimate.parameters.center_motion
     moved = np.concatenate([one.in_parent(motion) for one in estimate.motion])
     spread = np.einsum("fnx,fny->nxy", moved, moved) / len(moved)
-    for n, term in zip(model.moving_centers, spread, strict=True):
-        i = model.axes[n].child
+    for i, term in zip(model.moving_centers, spread, strict=True):
         covariance[i, i] += term
         for below in model.children(i):
             covariance[below, below] += term
