@@ -10,11 +10,6 @@ from marey.numerics.thresholds import FEW
 
 Array = np.ndarray
 
-SOFT_TISSUE_SD_FACTOR = 1.5
-"""Factor of standard deviations where soft tissue moves. Higher gives larger standard
-deviations. Found on walks (CMU 02) with synthetic soft-tissue artefact of known size:
-all frames together are worth a little less than one sample."""
-
 
 def estimate_joint_covariance(
     fit: CalibrationFit,
@@ -23,12 +18,12 @@ def estimate_joint_covariance(
 
     That of the root is zero.
 
-    .. math:: \Sigma = c^2 \left(\frac{A_\mathrm{data}}{T\,\kappa}
+    .. math:: \Sigma = \left(\frac{A_\mathrm{data}}{T\,\kappa}
                        + A_\mathrm{prior}\right)^{-1}
 
     The information A of the frames is divided by the weight T of the prior, so that all
     frames count as the samples they are worth, and by the factor :math:`\kappa` of the
-    robust fit. The factor c goes from 1 (white noise) to `SOFT_TISSUE_SD_FACTOR`.
+    robust fit. Moving centres are among the unknowns that it was reduced by.
     """
     model, scale = fit.moving.model, fit.moving.parameters.marker_scale
     square, freedom = [], []
@@ -49,7 +44,6 @@ def estimate_joint_covariance(
         data_weight=1.0 / (fit.prior_weight * factor),
     )
     matrix = np.linalg.inv(equations.A)
-    matrix *= fit.white_share + (1.0 - fit.white_share) * SOFT_TISSUE_SD_FACTOR**2
     matrix = 0.5 * (matrix + matrix.T)
     row = np.searchsorted(model.columns.shared, model.columns.joint_offset[1:])
     covariance = np.zeros((len(model.names), len(model.names), 3, 3))
