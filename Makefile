@@ -5,7 +5,7 @@ STAMP := .venv/installed
 PAGE := src/marey/viewer/page
 PAGE_SOURCES := $(shell find $(PAGE) -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
 
-.PHONY: demo kernels wheel test check bench coverage docs interop clean
+.PHONY: demo kernels wheel test check bench bench-smoke coverage docs interop clean
 
 demo: kernels
 	$(BIN)/marey demo
@@ -32,10 +32,13 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/node $(PAGE)/node_modules/typescript/bin/tsc -p $(PAGE)
 
-SPEED := c3d calibrate geometry joints live page peers physics pose segment text
+# Every task, for hours; BENCH: names of some, --quick for a look. Records docs/benchmarks.md.
+bench: kernels
+	$(BIN)/python -m benchmarks --record $(BENCH)
 
-bench: $(STAMP)
-	@for name in $(SPEED); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
+# Ratios of times within one run, which a busy machine hardly changes.
+bench-smoke: kernels
+	$(BIN)/python -m benchmarks --smoke
 
 # Compiled kernels show their lines only with the compiler off, so the tests that reach
 # them run a second time; fuzzing adds time and no lines.

@@ -34,6 +34,8 @@ sphinx_gallery_conf = {
     "filename_pattern": r"\d\d_",
     "within_subsection_order": "FileNameSortKey",
     "image_scrapers": (save_figures,),
+    "ignore_repr_types": r"matplotlib\.figure",  # a picture is there already
+    "first_notebook_cell": "%matplotlib inline",
     "min_reported_time": 1e9,  # seconds; the times of one machine are not shown
     "write_computation_times": False,
 }

@@ -1,19 +1,24 @@
 """Take the pictures of the page: python docs/make_page_pictures.py [folder].
 
-Needs Chromium. The performer is generated, so the pictures can be made again anywhere.
+Needs Chromium. The performers are generated, so the pictures can be made again
+anywhere. Those of tutorials show what the tutorial makes, up to where it shows them.
 """
 
+import contextlib
 import shutil
 import sys
 import tempfile
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
+from run_pages import blocks, run_python
 
 import marey
 from marey import synth
 
+HERE = Path(__file__).parent
 SOFTWARE = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
+PATIENCE_MS = 300_000
 PICTURES = {  # name: theme, frame, what is selected, keys pressed
     "page-dark": ("dark", 200, "RightLowerLeg", ""),
     "page-light": ("light", 262, "RightLowerArm", "r"),
@@ -32,38 +37,87 @@ def performance(path):
     marey.write(solution, path, truth=walk.truth.motions)
 
 
-def take_picture(browser, page, target, theme, frame, selected, keys):
+def follow_tutorial(name, last):
+    """Run the Python of a tutorial in this folder, up to the block with some words."""
+    names = {}
+    for kind, code in blocks((HERE / "tutorials" / name).read_text("utf-8")):
+        if kind == "python":
+            run_python(code, names)
+        if last in code:
+            return
+
+
+@contextlib.contextmanager
+def open_tab(browser, url, theme="light", height=720):
+    """Yield a page of the browser that shows an address."""
     context = browser.new_context(
-        viewport={"width": 1280, "height": 720},
+        viewport={"width": 1280, "height": height},
         color_scheme=theme,
         device_scale_factor=2,
     )
     tab = context.new_page()
-    tab.goto(page.as_uri())
-    while not tab.evaluate("!!window.marey"):
-        tab.wait_for_timeout(50)
+    tab.goto(url)
+    yield tab
+    context.close()
+
+
+def show_frame(tab, frame, selected, keys):
+    """Show one frame of a solution with one bone selected."""
+    tab.wait_for_function("!!window.marey")
     for key in keys:
         tab.keyboard.press(key)
     tab.evaluate(f"marey.frame = {frame}")
     tab.evaluate("name => marey.select(name)", selected)
     tab.wait_for_timeout(800)
     tab.evaluate("marey.draw()")
-    tab.screenshot(path=target)
-    context.close()
+
+
+def take_page_pictures(browser, folder):
+    page = Path("performer.html").resolve()
+    performance(page)
+    for name, (theme, *how) in PICTURES.items():
+        with open_tab(browser, page.as_uri(), theme) as tab:
+            show_frame(tab, *how)
+            tab.screenshot(path=folder / f"{name}.png")
+
+
+def take_archive_picture(browser, folder):
+    follow_tutorial("archive.md", last="marey.batch(")
+    with open_tab(browser, Path("solved/index.html").resolve().as_uri()) as tab:
+        tab.wait_for_timeout(500)
+        tab.screenshot(path=folder / "tutorial-archive.png")
+
+
+def take_live_picture(browser, folder):
+    """Take the picture when the figure stands and says what is still to move."""
+    follow_tutorial("live.md", last="walk.c3d")
+    poses = marey.stream("file:walk.c3d?loop=1")
+    with (
+        marey.view(poses, browser=False, block=False) as viewer,
+        open_tab(browser, viewer.url) as tab,
+    ):
+        tab.wait_for_selector(".need", timeout=PATIENCE_MS)
+        tab.wait_for_function(
+            "() => window.marey.where('Hips') !== null", timeout=PATIENCE_MS
+        )
+        tab.wait_for_timeout(2000)
+        tab.screenshot(path=folder / "tutorial-live.png")
 
 
 def main():
-    here = Path(__file__).parent / "images"
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else here
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else HERE / "images").resolve()
     folder.mkdir(parents=True, exist_ok=True)
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
-        page = Path(name) / "performer.html"
-        performance(page)
+    with (
+        tempfile.TemporaryDirectory() as name,
+        contextlib.chdir(name),
+        sync_playwright() as playwright,
+    ):
         flags = ["--no-sandbox", *SOFTWARE]
         browser = playwright.chromium.launch(executable_path=chromium, args=flags)
-        for picture, how in PICTURES.items():
-            take_picture(browser, page, folder / f"{picture}.png", *how)
+        take_archive_picture(browser, folder)
+        take_live_picture(browser, folder)
+        take_page_pictures(browser, folder)
         browser.close()
 
 

@@ -267,7 +267,8 @@ def test_a_mended_unit_is_named(takes):
     (doubt,) = [f for f in findings if f.code == "unit-corrected"]
     assert doubt.severity == "warning"
     assert (
-        "in m, which is assumed: took cm; give unit= if that is wrong" in doubt.message
+        "in m, which is assumed: cm is used; give unit= if that is wrong"
+        in doubt.message
     )
 
 

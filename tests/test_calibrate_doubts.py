@@ -52,7 +52,7 @@ def z_scores(found, true):
     "soft_tissue", [pytest.param(0.003, marks=pytest.mark.slow), 0.010]
 )
 def test_standard_deviations_are_consistent_with_soft_tissue(soft_tissue):
-    """`benchmarks/calibrate.py` does the same with 200 people."""
+    """`benchmarks/accuracy/bone_sd.py` does the same with 200 people."""
     z = []
     for seed in range(10):
         true, found = calibrate_random_person(

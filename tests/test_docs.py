@@ -1,5 +1,6 @@
 """What the documentation says is what the code does."""
 
+import ast
 import importlib
 import re
 import runpy
@@ -11,6 +12,7 @@ import matplotlib.pyplot as plt
 import pytest
 import run_pages
 from required import REQUIRED
+from sphinx_gallery.py_source_parser import split_code_and_text_blocks
 
 import marey
 
@@ -32,18 +34,30 @@ def test_every_example_runs(path):
     runpy.run_path(str(path), run_name="__main__")
 
 
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_notebooks_show_every_figure(path):
+    """A notebook shows the last value of a cell, so a cell that draws ends in it."""
+    for block in split_code_and_text_blocks(str(path))[1]:
+        body = ast.parse(block.content).body if block.type == "code" else []
+        drawn = [
+            ast.unparse(line) for line in body if "marey.plot." in ast.unparse(line)
+        ]
+        names = [line.partition(" = ")[0] for line in drawn]
+        assert names in ([], [ast.unparse(line) for line in body[-1:]])
+
+
 NOT_RUN = {"live.md"}
-"""Pages whose snippets wait for streams of other programs."""
+"""Pages, below docs/, whose snippets wait for streams of other programs."""
 
 
 def pages():
     """Pages with snippets of Python, as paths below docs/."""
-    found = (ROOT / "docs").rglob("*.md")
-    return sorted(
+    found = (
         path.relative_to(ROOT / "docs").as_posix()
-        for path in found
-        if path.name not in NOT_RUN and "```python" in path.read_text(encoding="utf-8")
+        for path in (ROOT / "docs").rglob("*.md")
+        if "```python" in path.read_text(encoding="utf-8")
     )
+    return sorted(page for page in found if page not in NOT_RUN)
 
 
 def draws_offscreen():

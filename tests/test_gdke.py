@@ -724,3 +724,19 @@ def test_a_sensor_on_the_axis_of_its_hinge_gets_the_centre_of_the_other_side(
     np.testing.assert_allclose(fits.center_a[0, :2], [0.3, 0.0], atol=2e-3)
     np.testing.assert_allclose(fits.center_b[0, :2], [0.0, 0.0], atol=2e-3)
     assert "joint-free" in {finding.code for finding in joint_findings(bodies, fits)}
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 6])
+@pytest.mark.parametrize("rank", [1, 3, 6])
+def test_small_pseudo_inverses_are_those_of_lapack(size, rank, rng):
+    """Also of matrices that are singular or indefinite."""
+    from marey.joints.sphere.symmetric_kernel import count_rank, pseudo_inverse
+
+    for scale in (1e-12, 1.0, 1e9):
+        columns = rng.normal(size=(size, min(rank, size)))
+        signs = rng.choice([-1.0, 1.0], size=columns.shape[1])
+        A = scale * (columns * signs) @ columns.T
+        expected = np.linalg.pinv(A, rcond=1e-12, hermitian=True)
+        tolerance = 1e-9 * np.abs(expected).max()
+        np.testing.assert_allclose(pseudo_inverse(A, 1e-12), expected, atol=tolerance)
+        assert count_rank(A, 1e-12) == np.linalg.matrix_rank(A, rtol=1e-12)

@@ -85,7 +85,7 @@ def test_many_lost_frames_do_not_fill_the_memory(path):
     recorded(path, [frame(i * 1000) for i in range(20)])
     take = marey.read(path)
     assert take.n_frames == 20
-    assert "gaps were closed" in take.source.findings[0].message
+    assert "no gap is left" in take.source.findings[0].message
 
 
 def test_markers_that_change_are_columns_of_their_own(path):

@@ -1,6 +1,7 @@
 """3-D keypoints of DeepLabCut and Anipose, with confidences."""
 
 import json
+import os
 import sys
 
 import foreign
@@ -206,9 +207,9 @@ def test_axes_of_movement_are_found_by_name(tmp_path):
 
 
 def test_a_library_that_never_returns_is_ended(tmp_path, monkeypatch):
-    endless = tmp_path / "endless.py"
-    endless.write_text("while True: pass")
-    monkeypatch.setattr(hdf5, "PROGRAM", endless)
+    (tmp_path / "endless.py").write_text("def read(path):\n    while True: pass")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(hdf5, "READER", "endless:read")
     monkeypatch.setattr(hdf5, "SECONDS", 0.2)
     path = tmp_path / "a.h5"
     path.write_bytes(foreign.FILES["hdf5"])

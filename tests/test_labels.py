@@ -13,6 +13,11 @@ from marey.errors import DataError, FormatError
 from marey.numerics.thresholds import MIN_SAMPLES
 from marey.segmentation import segment
 from marey.segmentation.clusters.pair_statistics import log_odds, pair_statistics
+from marey.segmentation.labels.joint_names import (
+    are_joint_names,
+    bones_of_names,
+    parse_joint_names,
+)
 from marey.segmentation.labels.marker_sets import (
     ENTRY_POINTS,
     known_marker_sets,
@@ -567,3 +572,33 @@ def stick_and_puck(n_frames):
     path = np.linspace(0.0, 1.0, n_frames)[:, None] * [1.0, 2.0, 0.0]
     stick = np.einsum("fij,mj->fmi", R.as_matrix(), shape) + path[:, None]
     return np.concatenate([stick, (3.0 * path)[:, None]], axis=1)
+
+
+# --- names of keypoints ---------------------------------------------------------------
+
+OPENPOSE_BODY_25 = """Nose Neck RShoulder RElbow RWrist LShoulder LElbow LWrist MidHip
+RHip RKnee RAnkle LHip LKnee LAnkle REye LEye REar LEar LBigToe LSmallToe LHeel RBigToe
+RSmallToe RHeel"""
+HALPE_26 = """Nose LEye REye LEar REar LShoulder RShoulder LElbow RElbow LWrist RWrist
+LHip RHip LKnee Rknee LAnkle RAnkle Head Neck Hip LBigToe RBigToe LSmallToe RSmallToe
+LHeel RHeel"""
+COCO_17 = """nose left_eye right_eye left_ear right_ear left_shoulder right_shoulder
+left_elbow right_elbow left_wrist right_wrist left_hip right_hip left_knee right_knee
+left_ankle right_ankle"""
+
+
+@pytest.mark.parametrize("names", [OPENPOSE_BODY_25, HALPE_26, COCO_17])
+def test_names_of_keypoints_give_limbs(names):
+    labels = names.split()
+    words = parse_joint_names(labels)
+    assert are_joint_names(words)
+    bones = {frozenset(labels[i].casefold() for i in b) for b in bones_of_names(words)}
+    plain = {label.casefold().replace("_", ""): label.casefold() for label in labels}
+    for side in ("l", "r") if "LHip" in labels else ("left", "right"):
+        for a, b in ("shoulder", "elbow"), ("elbow", "wrist"), ("hip", "knee"):
+            assert frozenset({plain[side + a], plain[side + b]}) in bones
+        assert frozenset({plain[side + "knee"], plain[side + "ankle"]}) in bones
+    match = recognise_marker_set(
+        marey.Take(rate=1.0, points=np.ones((3, len(labels), 3)), labels=tuple(labels))
+    )
+    assert match is None

@@ -86,7 +86,7 @@ def test_osc_messages_of_an_independent_client_trigger(walk, tmp_path):
         client.send_message("/marey/mark", "kick")
         client.send_message("/marey/stop", [])
         until(lambda: not poses.is_recording)
-        assert poses._triggers.n_refused == 2
+        assert poses.n_refused_triggers == 2
     assert [event.label for event in marey.read(path).events] == ["kick"]
 
 

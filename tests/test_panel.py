@@ -1,7 +1,8 @@
 """The panel of 12 takes has the figures on record: no tuned number goes unnoticed."""
 
-import panel
 import pytest
+
+from benchmarks.tools import panel
 
 
 @pytest.mark.parametrize("take", panel.read_record())

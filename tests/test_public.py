@@ -85,3 +85,14 @@ def test_importing_is_free(tmp_path):
     )
     assert (run.stdout, run.stderr, run.returncode) == ("", "", 0)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_modules_of_a_solve_bring_no_slow_package_along():
+    """Kernels, SciPy and XML take as long to import as a short take to solve."""
+    code = (
+        "import sys, marey.cli, marey.cli.solve_output, marey.editing; "
+        "slow = {'scipy', 'numba', 'llvmlite', 'xml', 'http', 'matplotlib'}; "
+        "sys.exit(', '.join(sorted(slow & set(sys.modules))) or 0)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (run.stderr, run.returncode) == ("", 0)

@@ -5,15 +5,16 @@ import sys
 from pathlib import Path
 
 import pytest
-import stage_memo
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+from benchmarks.tools import stage_memo
+
+ROOT = Path(__file__).parents[1]
 
 PATCHED = """
 import inspect, sys
-sys.path.insert(0, {benchmarks!r})
+sys.path.insert(0, {root!r})
 import marey.cleaning, marey.pose, marey.rig.ground, marey.rig.lengths
-from live_patch import patch_module
+from benchmarks.tools.live_patch import patch_module
 from pathlib import Path
 
 module = sys.modules[{module!r}]
@@ -63,7 +64,7 @@ print({shown})
 )
 def test_a_change_reaches_all_that_depends_on_it(module, old, new, shown, expected):
     source = PATCHED.format(
-        benchmarks=str(BENCHMARKS), module=module, old=old, new=new, shown=shown
+        root=str(ROOT), module=module, old=old, new=new, shown=shown
     )
     run = subprocess.run(
         [sys.executable, "-c", source], capture_output=True, text=True, check=True

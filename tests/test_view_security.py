@@ -410,7 +410,7 @@ def test_work_that_takes_too_long_is_stopped(folder, patch):
 
 
 BIG = """
-from marey.viewer.worker.worker import limit_memory
+from marey.workers.limits import limit_memory
 limit_memory(2**30)
 try:
     bytearray(2**31)

@@ -126,6 +126,17 @@ def test_two_people_given_as_one_are_an_error_bone_by_bone():
     assert float(words[3]) == pytest.approx(given, abs=5.0)
 
 
+@pytest.mark.parametrize("seed", [1, 4])
+def test_a_person_who_stands_is_the_one_who_moves(seed):
+    """Bones of a take in which nothing moves are those of usual people."""
+    options = {"rate": 50.0, "markers": "set53", "noise": 1e-3}
+    person = synth.human(seed=seed)
+    moving = person.record("exercise", seconds=4.0, seed=1, **options)
+    standing = person.record("still", seconds=2.0, seed=2, **options)
+    findings = marey.solve([moving, standing]).report.findings
+    assert "subjects-differ" not in {finding.code for finding in findings}
+
+
 def test_takes_of_one_session_share_their_markers():
     options = {"seconds": 3.0, "rate": 40.0, "markers": "set53", "noise": 1e-3}
     whole = synth.human(seed=4).record("exercise", seed=1, **options)

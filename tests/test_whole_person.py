@@ -98,6 +98,23 @@ def test_a_figure_has_no_spikes(whole):
         assert left == pytest.approx(right, rel=0.25)
 
 
+def test_no_bone_of_the_trunk_is_as_long_as_a_forearm(whole):
+    """A spine that bends at the loins has an upper chest below neck and clavicles."""
+    skeleton = whole.skeleton
+    forearm = skeleton.lengths[skeleton.index("LeftHand")]
+    for name in ("Spine", "Chest", "UpperChest", "Neck", "LeftShoulder"):
+        assert skeleton.lengths[skeleton.index(name)] < forearm, name
+
+
+def test_added_toes_stand_on_the_ground_of_the_feet(whole):
+    heights = whole.skeleton.rest()[:, 2, 3]
+    toes = [name for name in whole.skeleton.names if "Toes" in name]
+    assert len(toes) == 4
+    for name in toes:
+        foot = heights[whole.skeleton.index(name.partition("Toes")[0] + "Foot")]
+        assert 0.0 < heights[whole.skeleton.index(name)] < foot
+
+
 def test_toes_and_hands_continue_their_limbs():
     """Legs that end at the shank, and arms at the forearm, are continued."""
     figure = synth.human()

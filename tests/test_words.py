@@ -11,6 +11,7 @@ from marey.cleaning import correct_up
 from marey.pipeline.reporting.findings import contradicted_names
 from marey.pipeline.stages.bodies import fit_bodies
 from marey.pipeline.stages.takes import clean_takes
+from marey.report import Finding
 from marey.segmentation import segment
 from marey.segmentation.labels.marker_sets import known_marker_sets
 from marey.segmentation.labels.match import recognise_marker_set
@@ -273,7 +274,11 @@ def test_a_dog_with_the_words_of_a_person_is_reported(dog):
 def lying(take, up, how):
     """The take as it is read from a file whose axis `up` points up, taken for z."""
     points = take.points @ marey.geometry.R_Z_UP[up]
-    return replace(take, points=points, source=Source(up=Fact("z", how)))
+    assumed = Finding("up-assumed", "read", "warning", "took z", "up")
+    findings = (assumed,) if how == "assumed" else ()
+    return replace(
+        take, points=points, source=Source(up=Fact("z", how), findings=findings)
+    )
 
 
 @pytest.mark.parametrize("up", ["x", "-x", "y", "-y", "-z"])
@@ -311,3 +316,35 @@ def test_a_floor_shows_the_up_axis_without_names():
     assert found.source.up.value == up
     assert np.abs(found.points - take.points).max() < 1e-9
     assert correct_up(lying(take, "z", "assumed"), []).source.up.how == "assumed"
+
+
+@pytest.mark.parametrize("up", ["x", "y", "-y", "-z"])
+def test_a_jump_shows_the_up_axis_without_names(up):
+    """What nothing holds accelerates downward by g."""
+    t = np.arange(0.0, 2.0, 0.01)
+    height = np.clip(0.6 - 0.5 * 9.81 * (t - 1.0) ** 2, 0.0, None)
+    cloud = np.random.default_rng(0).uniform(size=(12, 3))
+    points = cloud + height[:, None, None] * [0.0, 0.0, 1.0]
+    points[..., 0] += t[:, None]
+    labels = tuple(f"M{i}" for i in range(12))
+    take = marey.Take(rate=100.0, points=points, labels=labels)
+    found = correct_up(lying(take, up, "assumed"), [])
+    assert found.source.up.value == up
+    assert np.abs(found.points - points).max() < 1e-9
+    slow = marey.Take(rate=70.0, points=points, labels=labels)
+    assert correct_up(lying(slow, up, "assumed"), []).source.up.value == "z"
+
+
+@pytest.mark.parametrize("up", ["y", "-y", "x"])
+def test_people_recognised_by_their_looks_stand_upright(up):
+    """Bodies and names do not depend on the axes of the file."""
+    figure = marey.synth.human(seed=0)
+    take = figure.record("exercise", seconds=8.0, rate=30.0, labels=False)
+    take = marey.Take(rate=take.rate, points=take.points, labels=take.labels)
+    found = marey.solve(lying(take, up, "assumed"), calibrate=False)
+    upright = marey.solve(lying(take, "z", "assumed"), calibrate=False)
+    assert found.skeleton.names == upright.skeleton.names
+    assert "Head" in found.skeleton.names
+    codes = [finding.code for finding in found.report.findings]
+    assert codes.count("up-corrected") == 1
+    assert np.abs(found.take.points - upright.take.points).max() < 1e-9

@@ -15,8 +15,7 @@ GIGABYTE = 2**30
 @pytest.fixture(autouse=True)
 def found_by_workers(monkeypatch):
     here = str(Path(__file__).parent)
-    path = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
-    monkeypatch.setenv("PYTHONPATH", path)
+    monkeypatch.setenv("PYTHONPATH", here, prepend=os.pathsep)
 
 
 def job(name, number=0, **arguments):
@@ -85,3 +84,17 @@ def test_the_end_of_a_pool_ends_its_workers(tmp_path):
     with pytest.raises(ProcessLookupError):
         os.kill(int(note.read_text()), 0)
     assert time.monotonic() - began < 60.0
+
+
+def test_nothing_of_the_current_folder_is_imported(tmp_path, monkeypatch):
+    (tmp_path / "pickle.py").write_text("raise SystemExit")
+    monkeypatch.chdir(tmp_path)
+    with WorkerPool(1) as pool:
+        pool.submit(job("add", a=1, b=2))
+        assert pool.wait().value == 3
+
+
+def test_one_attempt_is_one_process(tmp_path):
+    with WorkerPool(1, attempts=1) as pool:
+        pool.submit(job("crash_once", mark=str(tmp_path / "mark")))
+        assert pool.wait().state == "lost"

@@ -22,7 +22,9 @@ print(marey.metrics.compare(solution, take))
 # %%
 # The distance of two markers on one body is constant: the matrix is dark there.
 clusters = marey.plot.clustering(solution)
+clusters
 
 # %%
 # The skeleton, with the true one in yellow:
 stills = marey.plot.skeleton(solution, truth=take)
+stills

@@ -19,3 +19,4 @@ for subject in solution.subjects:
 # %%
 # The first of the two:
 stills = marey.plot.skeleton(solution.subjects[0].motions[0])
+stills

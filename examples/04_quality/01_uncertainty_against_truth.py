@@ -13,6 +13,7 @@ take = marey.synth.human(seed=8).record(
 )
 solution = marey.solve(take)
 lengths = marey.plot.lengths(solution, take.truth.skeleton)
+lengths
 
 # %%
 # The uncertainty of a pose is that of an angle, frame by frame:

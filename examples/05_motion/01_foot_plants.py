@@ -19,3 +19,4 @@ print(held.report.tables["plants"])
 for contact in held.motion.contacts[:4]:
     print(f"{contact.joint}: {contact.start:.2f} to {contact.end:.2f} s")
 stills = marey.plot.skeleton(held)
+stills

@@ -14,7 +14,9 @@ motion = marey.solve(take).motion
 angles, steps = marey.angles(motion), marey.gait(motion)
 print(f"{steps.cadence:.0f} steps per minute, {steps.speed:.2f} m/s")
 cycles = marey.plot.angles(angles, gait=steps)
+cycles
 
 # %%
 # The same angles over time, with a band of one standard deviation of the pose:
 over_time = marey.plot.angles(angles, names=("knee_flexion",))
+over_time

@@ -131,6 +131,10 @@ SENTENCES = {
         "labels were swapped {count} times ({subjects}) and are swapped back: check "
         "these frames"
     ),
+    "lost": (
+        "not kept in what was written: {all_subjects}; write npz beside it if you need "
+        "them"
+    ),
     "marker-slipped": (
         "{count} slips of markers, by up to {mm} mm ({subjects}), are undone: fasten "
         "these markers better"
@@ -240,6 +244,7 @@ class Cause:
         return sentence.format(
             count=count,
             subjects=self._subjects(),
+            all_subjects=", ".join(dict.fromkeys(f.subject for f in self.findings)),
             mm=f"{1e3 * largest:.0f}",
             percent=f"{1e2 * largest:.0f}",
             seconds=f"{sum(values):.2g}",

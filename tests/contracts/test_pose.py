@@ -1,6 +1,7 @@
 """The contract of all pose solvers: one suite that runs on each of them."""
 
 from dataclasses import fields, replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,11 @@ import marey
 from marey import synth
 from marey.numerics import geometry
 from marey.pose import REGISTRY, fit_pose
-from marey.pose.bfgs.fit import BfgsOptions
-from marey.pose.options import GaussNewtonOptions
-from marey.pose.physics.fit import PhysicsOptions
-from marey.pose.playback import PlaybackOptions
 
 METHODS = tuple(REGISTRY)
 OPTIONS = {
-    "gauss_newton": GaussNewtonOptions,
-    "bfgs": BfgsOptions,
-    "physics": PhysicsOptions,
-    "playback": PlaybackOptions,
+    method: getattr(import_module(module), f"{method.title().replace('_', '')}Options")
+    for method, module in REGISTRY.items()
 }
 FIGURES = {"human": synth.human, "robot": synth.robot, "snowman": synth.snowman}
 pytestmark = pytest.mark.parametrize("method", METHODS)

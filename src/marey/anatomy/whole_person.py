@@ -39,7 +39,7 @@ ankle at a quarter and the toe joint at seven tenths of it."""
 
 ANKLE_OF_STATURE = 0.039
 """Height of the ankle above the ground as a share of the stature (Drillis and Contini
-1966)."""
+1966). Feet at rest that stand lower, as on the lowest of their markers, have theirs."""
 
 FORWARD, LEFTWARD, UP = np.eye(3)
 
@@ -56,7 +56,7 @@ def complete_person(skeleton: Skeleton) -> Skeleton:
     """
     if not vrm.is_person(skeleton.names) or skeleton.names[0] != vrm.HIPS:
         return skeleton
-    whole = _add_clavicles(_add_neck(_add_spine(skeleton)))
+    whole = _divide_chest(_add_clavicles(_add_neck(_add_spine(skeleton))))
     stature = _estimate_stature(skeleton)
     if np.isnan(stature):
         return whole
@@ -131,6 +131,26 @@ def _add_spine(skeleton: Skeleton) -> Skeleton:
     return skeleton
 
 
+def _divide_chest(skeleton: Skeleton) -> Skeleton:
+    """Return the skeleton with an upper chest where the spine is bent below its middle.
+
+    The bone from there to neck and clavicles would be the longest of the trunk.
+    """
+    names = skeleton.names
+    if vrm.UPPER_CHEST in names or not {vrm.SPINE, vrm.CHEST} <= set(names):
+        return skeleton
+    chest = skeleton.index(vrm.CHEST)
+    children = _moving_children(skeleton, chest)
+    if not children:
+        return skeleton
+    rest = skeleton.rest()[:, :3, 3]
+    below = np.linalg.norm(rest[chest] - rest[0])
+    above = np.linalg.norm(rest[children].mean(axis=0) - rest[chest])
+    if above <= below:
+        return skeleton
+    return _insert_between(skeleton, vrm.UPPER_CHEST, children, SPINE_SHARE)
+
+
 def _add_neck(skeleton: Skeleton) -> Skeleton:
     if vrm.NECK in skeleton.names or vrm.HEAD not in skeleton.names:
         return skeleton
@@ -195,10 +215,12 @@ def _add_toes(skeleton: Skeleton, side: str, stature: float) -> Skeleton:
     foot, toes = side + vrm.FOOT, side + vrm.TOES
     if foot not in skeleton.names or toes in skeleton.names:
         return skeleton
-    down = -0.5 * ANKLE_OF_STATURE * UP
-    ball = stature * (TOES_OF_STATURE * FORWARD + down)
+    usual = ANKLE_OF_STATURE * stature
+    standing = float(skeleton.rest()[skeleton.index(foot), 2, 3])
+    down = -0.5 * (standing if 0.0 < standing < usual else usual) * UP
+    ball = TOES_OF_STATURE * stature * FORWARD + down
     skeleton = _append(skeleton, toes, foot, ball)
-    tip = stature * (TIP_OF_STATURE * FORWARD + 0.5 * down)
+    tip = TIP_OF_STATURE * stature * FORWARD + 0.5 * down
     return _append(skeleton, f"{toes}_end", toes, tip)
 
 

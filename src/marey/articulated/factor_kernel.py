@@ -24,7 +24,10 @@ Schur complement of each block while it is eliminated.
 
 # mypy: ignore-errors
 
+import numpy as np
+
 from marey.numerics.jit import lean
+from marey.numerics.lanes_kernel import select
 from marey.numerics.vector3_kernel import add_vector, dot, rotate
 
 TINY_INFORMATION = 1e-4
@@ -33,6 +36,10 @@ TINY_INFORMATION = 1e-4
 It keeps blocks invertible: an unknown that the targets determine no better than to
 about 100 rad or 100 m does not move. Higher slows poorly determined unknowns.
 """
+
+
+# An index without a sign is never counted from the end, which takes no time to check.
+ZERO, ONE, TWO, THREE, FOUR = (np.uint64(k) for k in range(5))
 
 
 @lean
@@ -135,11 +142,12 @@ def _eliminate_hinge(H, A, ancestors, n, r, weight, damping):
     # Later ancestors first: their rows still need the entries of the earlier ones.
     for p in range(n - 1, -1, -1):
         to, y = ancestors[p], inverse * H[r, p]
-        for o in range(0, p + 1, 4):
-            w0, w1, w2, w3 = H[r, o], H[r, o + 1], H[r, o + 2], H[r, o + 3]
-            h0, h1, h2, h3 = H[to, o], H[to, o + 1], H[to, o + 2], H[to, o + 3]
-            H[to, o], H[to, o + 1] = h0 - y * w0, h1 - y * w1
-            H[to, o + 2], H[to, o + 3] = h2 - y * w2, h3 - y * w3
+        for o0 in range(ZERO, np.uint64(p + 1), FOUR):
+            o1, o2, o3 = o0 + ONE, o0 + TWO, o0 + THREE
+            w0, w1, w2, w3 = H[r, o0], H[r, o1], H[r, o2], H[r, o3]
+            h0, h1, h2, h3 = H[to, o0], H[to, o1], H[to, o2], H[to, o3]
+            H[to, o0], H[to, o1] = h0 - y * w0, h1 - y * w1
+            H[to, o2], H[to, o3] = h2 - y * w2, h3 - y * w3
         H[r, p] = y
     H[r, n] = inverse
 
@@ -167,15 +175,16 @@ def _eliminate_ball(H, A, ancestors, n, r0, weight, damping):
         y0 = i00 * u0 + i01 * u1 + i02 * u2
         y1 = i01 * u0 + i11 * u1 + i12 * u2
         y2 = i02 * u0 + i12 * u1 + i22 * u2
-        for o in range(0, k + 1, 4):
-            w0, w1, w2, w3 = H[r0, o], H[r0, o + 1], H[r0, o + 2], H[r0, o + 3]
-            x0, x1, x2, x3 = H[r1, o], H[r1, o + 1], H[r1, o + 2], H[r1, o + 3]
-            z0, z1, z2, z3 = H[r2, o], H[r2, o + 1], H[r2, o + 2], H[r2, o + 3]
-            h0, h1, h2, h3 = H[to, o], H[to, o + 1], H[to, o + 2], H[to, o + 3]
-            H[to, o] = h0 - (y0 * w0 + y1 * x0 + y2 * z0)
-            H[to, o + 1] = h1 - (y0 * w1 + y1 * x1 + y2 * z1)
-            H[to, o + 2] = h2 - (y0 * w2 + y1 * x2 + y2 * z2)
-            H[to, o + 3] = h3 - (y0 * w3 + y1 * x3 + y2 * z3)
+        for o0 in range(ZERO, np.uint64(k + 1), FOUR):
+            o1, o2, o3 = o0 + ONE, o0 + TWO, o0 + THREE
+            w0, w1, w2, w3 = H[r0, o0], H[r0, o1], H[r0, o2], H[r0, o3]
+            x0, x1, x2, x3 = H[r1, o0], H[r1, o1], H[r1, o2], H[r1, o3]
+            z0, z1, z2, z3 = H[r2, o0], H[r2, o1], H[r2, o2], H[r2, o3]
+            h0, h1, h2, h3 = H[to, o0], H[to, o1], H[to, o2], H[to, o3]
+            H[to, o0] = h0 - y0 * w0 - y1 * x0 - y2 * z0
+            H[to, o1] = h1 - y0 * w1 - y1 * x1 - y2 * z1
+            H[to, o2] = h2 - y0 * w2 - y1 * x2 - y2 * z2
+            H[to, o3] = h3 - y0 * w3 - y1 * x3 - y2 * z3
         H[r0, k], H[r1, k], H[r2, k] = y0, y1, y2
     H[r0, n], H[r1, n + 1], H[r2, n + 2] = i00, i11, i22
     H[r1, n], H[r2, n], H[r2, n + 1] = i01, i02, i12
@@ -190,20 +199,20 @@ def least_eigenvalue_bound(a, b, c, d, e, f):
     """
     minors = a * b - d * d + a * c - e * e + b * c - f * f
     det = a * (b * c - f * f) - d * (d * c - e * f) + e * (d * f - b * e)
-    return det / minors if det > 0.0 and minors > 0.0 else 0.0
+    return select((det > 0.0) & (minors > 0.0), det / minors, 0.0)
 
 
 @lean
 def _least_information(is_fixed, H, r, n, hinge, prior):
     """Return a lower bound of the least eigenvalue of a diagonal block.
 
-    A fixed unknown counts as determined.
+    A fixed unknown, of which the row is zero, counts as determined.
     """
     determined = 1e6 * prior
-    a = determined if is_fixed[0] else H[r, n]
+    a = H[r, n] + determined * is_fixed[0]
     if hinge:
         return a
-    b = determined if is_fixed[1] else H[r + 1, n + 1]
-    c = determined if is_fixed[2] else H[r + 2, n + 2]
+    b = H[r + 1, n + 1] + determined * is_fixed[1]
+    c = H[r + 2, n + 2] + determined * is_fixed[2]
     d, e, f = H[r + 1, n], H[r + 2, n], H[r + 2, n + 1]
     return least_eigenvalue_bound(a, b, c, d, e, f)

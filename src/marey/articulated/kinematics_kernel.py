@@ -71,6 +71,7 @@ class PoseWorkspace(NamedTuple):
     node_sums: np.ndarray  # (node, 22): w, w m (3), w m m^T (6), w y (3), w m y^T (9)
     subtree_sums: np.ndarray  # (node, 16): w, w p (3), w p p^T (6), force, torque
     A: np.ndarray  # (block, 3, 3): rows are axes in the world; zero where fixed
+    has_world_axes: np.ndarray  # (node): whether they are those of the world
     H: np.ndarray  # (unknown, step): Hessian by `ancestor_unknowns`, then the factor
     g: np.ndarray  # (block, 3): the negative half gradient, then the step
     flat: np.ndarray  # (unknown): a view of g
@@ -79,7 +80,8 @@ class PoseWorkspace(NamedTuple):
     information: np.ndarray  # (block): of the targets, 1 / m^2 or 1 / rad^2
     angles: np.ndarray  # (node, 3): hinge angle, or two swings and the twist
     limit_side: np.ndarray  # (block, 3): -1 at the lower limit, 1 at the upper, else 0
-    is_fixed: np.ndarray  # (block, 3): unknowns held at a limit or unused (active set)
+    limits_changed: np.ndarray  # (1): 1 if `limit_side` changed with the pose, else 0
+    is_fixed: np.ndarray  # (block, 3): 1 for unknowns held at a limit or unused, else 0
     horn: Scratch  # of Horn's method, for the initial pose
     body_sums: np.ndarray  # (22): as `node_sums`, of one body, for the same
 
@@ -188,9 +190,10 @@ def write_gradient(work):
     for i in range(len(work.c)):
         u = work.subtree_sums[i]
         x, y, z = cross(work.c[i], u[10:])
-        set_vector(
-            work.g[i + 1], rotate(work.A[i + 1], (u[13] - x, u[14] - y, u[15] - z))
-        )
+        torque = u[13] - x, u[14] - y, u[15] - z
+        if not work.has_world_axes[i]:
+            torque = rotate(work.A[i + 1], torque)
+        set_vector(work.g[i + 1], torque)
 
 
 @lean
@@ -231,6 +234,10 @@ def _write_hessian_row(tree, work, i, v, x, row):
         b = chain[step]
         y = cross(work.c[b - 1], v)
         z = x[0] - y[0], x[1] - y[1], x[2] - y[2]
+        if work.has_world_axes[b - 1]:
+            set_vector(row[column:], z)
+            column += len(z)
+            continue
         for k in range(1 if tree.is_hinge[b - 1] else 3):
             row[column] = dot(work.A[b, k], z)
             column += 1
@@ -271,6 +278,7 @@ def make_workspace(
         node_sums=np.zeros((n, 22)),
         subtree_sums=np.zeros((n, 16)),
         A=A,
+        has_world_axes=np.zeros(n, dtype=np.bool_),
         # Three columns more, because `factor_kernel` works on four entries at a time.
         H=np.zeros((3 * n + 3, tree.ancestor_unknowns.shape[1] + 3)),
         g=g,
@@ -279,8 +287,9 @@ def make_workspace(
         prior_share=np.ones(n + 1),
         information=np.zeros(n + 1),
         angles=np.zeros((n, 3)),
-        limit_side=np.zeros((n + 1, 3), dtype=np.int64),
-        is_fixed=np.zeros((n + 1, 3), dtype=np.bool_),
+        limit_side=np.zeros((n + 1, 3)),
+        limits_changed=np.zeros(1),
+        is_fixed=np.zeros((n + 1, 3)),
         horn=scratch(),
         body_sums=np.zeros(22),
     )

@@ -47,6 +47,7 @@ from marey.articulated.limits_kernel import (
 )
 from marey.articulated.targets_kernel import sum_targets, weight_targets
 from marey.numerics.jit import inlined, lean
+from marey.numerics.lanes_kernel import any_lane, select
 from marey.numerics.vector3_kernel import add_vector, dot, place, rotate, set_vector
 
 INITIAL_DAMPING, DAMPING_FACTOR = 1e-2, 10.0
@@ -86,17 +87,17 @@ class FrameScratch(NamedTuple):
 
 
 @lean
-def write_prior_residuals(tree, work, pose, expected, exact):
+def write_prior_residuals(tree, work, pose, expected, springs):
     """Write the residual of the prior: from the pose to the expected one.
 
-    Metres for the root, rotation vectors in the world for the nodes: exact ones, or
-    chords of length 2 sin(angle / 2), which take no arc functions.
+    Metres for the root, rotation vectors in the world for the nodes: exact ones for
+    springs, else chords of length 2 sin(angle / 2), which take no arc functions.
     """
     for k in range(3):
         work.prior_residual[0, k] = expected[0][k] - pose[0][k]
     for i in range(len(work.c)):
         residual = work.prior_residual[i + 1]
-        if exact:
+        if springs is not None:
             rotation_vector(expected[1][i], pose[1][i], residual)
         else:
             rotation_difference(expected[1][i], pose[1][i], residual)
@@ -125,9 +126,11 @@ def assemble_gradient(tree, work, prior, springs):
     write_rotation_axes(tree, work)
     write_gradient(work)
     for b in range(2, len(prior)):
-        if tree.has_limits[b - 1] and is_at_limit(work, b - 1):
+        at_limit = is_at_limit(work, b - 1)
+        if tree.has_limits[b - 1] and any_lane(at_limit):
             pull = rotate(work.A[b], work.prior_residual[b])
-            add_vector(work.g[b], work.prior_share[b] * prior[b], pull)
+            share = select(at_limit, work.prior_share[b], 0.0)
+            add_vector(work.g[b], share * prior[b], pull)
     if springs is not None:
         add_contact_gradient(tree, work, springs)
 
@@ -189,14 +192,14 @@ def levenberg_marquardt(
     points, sensors = seen
     origin, pose = scratch.origin, scratch.pose
     new, expected = scratch.new, scratch.expected
-    prior, gated, exact = settings.prior, not settings.guided, springs is not None
+    prior, gated = settings.prior, not settings.guided
     clamp_to_limits(tree, work, pose[1])
     forward_kinematics(tree, pose[0], pose[1], work.R, work.c)
     cost = weight_targets(targets, points, sensors, origin, work, robustness)
     sum_targets(targets, points, sensors, origin, work)
     if springs is not None:
         add_gravity(springs, work)
-    write_prior_residuals(tree, work, pose, expected, exact)
+    write_prior_residuals(tree, work, pose, expected, springs)
     other, damping = _other_energy(springs, frame, origin, work), 0.0
     for step in range(max_steps):
         decrease = compute_step(
@@ -211,7 +214,7 @@ def levenberg_marquardt(
             return cost, step + 1, True
         forward_kinematics(tree, new[0], new[1], work.R, work.c)
         new_cost = weight_targets(targets, points, sensors, origin, work, robustness)
-        write_prior_residuals(tree, work, new, expected, exact)
+        write_prior_residuals(tree, work, new, expected, springs)
         new_other = _other_energy(springs, frame, origin, work)
         new_total = new_cost + new_other + prior_cost(work, prior)
         if new_total <= total + COST_ROUNDING * abs(total):
@@ -223,7 +226,7 @@ def levenberg_marquardt(
         else:
             clamp_to_limits(tree, work, pose[1])
             forward_kinematics(tree, pose[0], pose[1], work.R, work.c)
-            write_prior_residuals(tree, work, pose, expected, exact)
+            write_prior_residuals(tree, work, pose, expected, springs)
             _other_energy(springs, frame, origin, work)
             damping = max(DAMPING_FACTOR * damping, INITIAL_DAMPING)
     return cost, max_steps, False

@@ -17,7 +17,16 @@ import numpy as np
 from numba import njit
 
 from marey.numerics.jit import inlined, lean
+from marey.numerics.lanes_kernel import (
+    all_lanes,
+    any_lane,
+    holds_in,
+    lane_view,
+    n_lanes,
+    select,
+)
 from marey.numerics.vector3_kernel import (
+    add_vector,
     cross,
     dot,
     fill,
@@ -40,7 +49,7 @@ it; above rounding."""
 TINY_ANGLE_RAD = 1e-4
 """Angle below which the first terms of series are exact up to rounding."""
 
-LOCKED = 2
+LOCKED = 2.0
 """Value of `limit_side` for an angle whose two limits are equal."""
 
 
@@ -63,7 +72,7 @@ def rotation_difference(q, p, out):
     2 sin(angle / 2). The sign is that of the shorter rotation.
     """
     w, x, y, z = multiply_quaternions(q, (p[0], -p[1], -p[2], -p[3]))
-    s = 2.0 if w >= 0.0 else -2.0
+    s = select(w >= 0.0, 2.0, -2.0)
     out[0], out[1], out[2] = s * x, s * y, s * z
 
 
@@ -79,16 +88,14 @@ def rotation_vector(q, p, out):
 
 
 @lean
-def write_change(b, pose, old, exact, out):
+def write_change(b, pose, old, out):
     """Write the change of block b between two poses, in metres or radians.
 
-    Exact, or by the chord of the rotation, which takes no arc functions.
+    Rotations by their chords, which take no arc functions.
     """
     if b == 0:
         for k in range(3):
             out[k] = pose[0][k] - old[0][k]
-    elif exact:
-        rotation_vector(pose[1][b - 1], old[1][b - 1], out)
     else:
         rotation_difference(pose[1][b - 1], old[1][b - 1], out)
 
@@ -194,7 +201,17 @@ def torque_axis(A, x):
 def is_at_limit(work, i):
     """Return whether any angle of node i is at a limit."""
     side = work.limit_side[i + 1]
-    return side[0] != 0 or side[1] != 0 or side[2] != 0
+    return abs(side[0]) + abs(side[1]) + abs(side[2]) > 0.0
+
+
+@lean
+def _write_limited_axes(tree, work, i, at_limit, A):
+    """Write the axes of swing and twist of a ball where it is at a limit."""
+    for lane in range(n_lanes(at_limit)):
+        if holds_in(at_limit, lane):
+            angles = lane_view(work.angles[i], lane)
+            R = lane_view(work.R[tree.parent[i]], lane)
+            swing_twist_axes(tree.swing_frame[i], angles, R, lane_view(A, lane))
 
 
 @lean
@@ -207,13 +224,16 @@ def write_rotation_axes(tree, work):
     for i in range(len(work.c)):
         A, is_fixed, p = work.A[i + 1], work.is_fixed[i + 1], tree.parent[i]
         hinge = tree.is_hinge[i]
-        is_fixed[0], is_fixed[1], is_fixed[2] = False, hinge, hinge
+        unused = 1.0 if hinge else 0.0
+        is_fixed[0], is_fixed[1], is_fixed[2] = 0.0, unused, unused
+        at_limit = is_at_limit(work, i)
+        work.has_world_axes[i] = not (hinge or any_lane(at_limit))
         if hinge:
             set_vector(A[0], rotate(work.R[p], tree.axis[i]))
-        elif tree.has_limits[i] and is_at_limit(work, i):
-            swing_twist_axes(tree.swing_frame[i], work.angles[i], work.R[p], A)
-        else:
-            set_diagonal(A, 3, 1.0)
+            continue
+        set_diagonal(A, 3, 1.0)
+        if not work.has_world_axes[i]:
+            _write_limited_axes(tree, work, i, at_limit, A)
 
 
 @lean
@@ -224,46 +244,40 @@ def _is_clear_of_limits(tree, i, q):
     between 2 s and 2 s (1 + (pi / 2 - 1) s^2). A joint that fails is looked at by
     `swing_twist_angles`.
     """
-    sign = 1.0 if q[0] >= 0.0 else -1.0
+    sign = select(q[0] >= 0.0, 1.0, -1.0)
     low, high = tree.low_half_sine[i], tree.high_half_sine[i]
     if tree.is_hinge[i]:
-        return low < sign * dot(tree.axis[i], q[1:]) < high
+        half_sine = sign * dot(tree.axis[i], q[1:])
+        return (half_sine > low) & (half_sine < high)
     w = q[0]
     x, y, z = rotate(tree.swing_frame[i], q[1:])
-    square = w * w + z * z
-    n = np.sqrt(square)
-    if not low * n < sign * z < high * n:
-        return False
+    n = np.sqrt(w * w + z * z)
+    is_clear = (sign * z > low * n) & (sign * z < high * n)
     most = 2.0 + (np.pi - 2.0) * (x * x + y * y)
     # Sines of half the swings, times n: the twist is removed without a division.
     for k in range(2):
         sine = w * x - z * y if k == 0 else w * y + z * x
-        if sine > 0.0:
-            least, greatest = 2.0 * sine, most * sine
-        else:
-            least, greatest = most * sine, 2.0 * sine
-        if not (tree.low[i, k] + MIN_LIMIT_RANGE_RAD) * n < least:
-            return False
-        if not greatest < (tree.high[i, k] - MIN_LIMIT_RANGE_RAD) * n:
-            return False
-    return True
+        least, greatest = min(2.0 * sine, most * sine), max(2.0 * sine, most * sine)
+        is_clear &= least > (tree.low[i, k] + MIN_LIMIT_RANGE_RAD) * n
+        is_clear &= greatest < (tree.high[i, k] - MIN_LIMIT_RANGE_RAD) * n
+    return is_clear
 
 
 @lean
 def _clamp_angle(angle, low, high):
     """Return an angle within its limits, and the value of `limit_side` for it."""
-    side = 0
+    side = 0.0
     if angle <= low + MIN_LIMIT_RANGE_RAD:
-        angle, side = low, -1
+        angle, side = low, -1.0
     elif angle >= high - MIN_LIMIT_RANGE_RAD:
-        angle, side = high, 1
+        angle, side = high, 1.0
     return angle, LOCKED if high - low < MIN_LIMIT_RANGE_RAD else side
 
 
 @inlined
-def _clamp_joint(tree, work, i, q):
+def _clamp_joint(tree, i, angles, side, q):
     """Clamp a joint near its limits; return whether its active set changed."""
-    angles, side, hinge = work.angles[i], work.limit_side[i + 1], tree.is_hinge[i]
+    hinge = tree.is_hinge[i]
     if hinge:
         angles[0] = hinge_angle(tree.axis[i], q)
     else:
@@ -289,17 +303,24 @@ def clamp_to_limits(tree, work, q):
     `work.limit_side` gets the limits that are reached, `work.angles` the angles of
     joints near a limit.
     """
-    changed = False
+    work.limits_changed[0] = 0.0
     for i in range(1, len(q)):
         if not tree.has_limits[i]:
             continue
-        if _is_clear_of_limits(tree, i, q[i]):
-            changed = changed or is_at_limit(work, i)
-            fill(work.limit_side[i + 1], 0)
-        else:
-            joint_changed = _clamp_joint(tree, work, i, q[i])
-            changed = changed or joint_changed
-    return changed
+        is_clear, at_limit = _is_clear_of_limits(tree, i, q[i]), is_at_limit(work, i)
+        if all_lanes(is_clear) and not any_lane(at_limit):
+            continue
+        for lane in range(n_lanes(at_limit)):
+            angles = lane_view(work.angles[i], lane)
+            side = lane_view(work.limit_side[i + 1], lane)
+            if holds_in(is_clear, lane):
+                changed = holds_in(at_limit, lane)
+                fill(side, 0.0)
+            else:
+                changed = _clamp_joint(tree, i, angles, side, lane_view(q[i], lane))
+            if changed:
+                lane_view(work.limits_changed, lane)[0] = 1.0
+    return work.limits_changed[0] > 0.0
 
 
 @njit(cache=True)
@@ -322,14 +343,31 @@ def activate_limits(tree, work):
     for i in range(1, len(work.c)):
         if not tree.has_limits[i]:
             continue
+        if not any_lane(is_at_limit(work, i)):
+            continue
         side, is_fixed, A = work.limit_side[i + 1], work.is_fixed[i + 1], work.A[i + 1]
         for x in range(3):
-            if side[x] == 0 or is_fixed[x]:
-                continue
-            if side[x] == LOCKED or work.g[i + 1, x] * side[x] > 0.0:
-                is_fixed[x] = any_fixed = True
-                A[x, 0] = A[x, 1] = A[x, 2] = 0.0
+            is_pushed = (work.g[i + 1, x] * side[x] > 0.0) | (side[x] == LOCKED)
+            is_pushed &= is_fixed[x] == 0.0
+            if any_lane(is_pushed):
+                any_fixed = True
+                is_fixed[x] = select(is_pushed, 1.0, is_fixed[x])
+                for k in range(3):
+                    A[x, k] = select(is_pushed, 0.0, A[x, k])
     return any_fixed
+
+
+@lean
+def _step_limited_ball(tree, work, i, q):
+    """Change the swings and the twist of a ball by the step where it is at a limit."""
+    at_limit = is_at_limit(work, i)
+    if not any_lane(at_limit):
+        return
+    for lane in range(n_lanes(at_limit)):
+        if holds_in(at_limit, lane):
+            angles = lane_view(work.angles[i], lane)
+            add_vector(angles, 1.0, lane_view(work.g[i + 1], lane))
+            swing_twist_quaternion(tree.swing_frame[i], angles, lane_view(q, lane))
 
 
 @lean
@@ -352,12 +390,9 @@ def apply_step(tree, work, root, q, new_root, new_q):
             retract(q[i], d[0] * a[0], d[0] * a[1], d[0] * a[2], new_q[i])
         elif i == 0:
             retract(q[i], d[0], d[1], d[2], new_q[i])
-        elif tree.has_limits[i] and is_at_limit(work, i):
-            angles = work.angles[i]
-            for x in range(3):
-                angles[x] += d[x]
-            swing_twist_quaternion(tree.swing_frame[i], angles, new_q[i])
         else:
             x, y, z = rotate_back(work.R[tree.parent[i]], d)
             retract(q[i], x, y, z, new_q[i])
+            if tree.has_limits[i]:
+                _step_limited_ball(tree, work, i, new_q[i])
     return largest

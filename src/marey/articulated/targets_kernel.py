@@ -19,6 +19,7 @@ from numba import njit
 
 from marey.articulated.kinematics_kernel import forward_kinematics
 from marey.numerics.jit import lean
+from marey.numerics.lanes_kernel import select
 from marey.numerics.vector3_kernel import add_vector, dot, fill, place
 
 
@@ -65,13 +66,13 @@ def weight_targets(targets, points, sensors, origin, work, robustness):
             square = _square_residual(
                 R[i], c[i], targets.position[k], points[targets.column[k]], origin
             )
-            if not square >= 0.0:
-                work.marker_weight[k] = 0.0
-                continue
+            seen = square >= 0.0
+            square = select(seen, square, 0.0)
             share = 1.0 / (1.0 + robustness * targets.softness[k] * square)
             weight = targets.weight[k] * confidence_of(points[targets.column[k]])
-            work.marker_weight[k] = weight * share * share
-            cost += weight * share * square
+            weight = select(seen, weight * share, 0.0)
+            work.marker_weight[k] = weight * share
+            cost += weight * square
         for k in range(targets.sensor_start[i], targets.sensor_start[i + 1]):
             cost += _weight_sensor(targets, sensors, origin, work, robustness, i, k)
     return cost
@@ -115,14 +116,14 @@ def _weight_sensor(targets, sensors, origin, work, robustness, i, k):
         for y in range(targets.n_vectors):
             d = dot(R[x], B[:, y]) - T[x, y]
             angle += 0.5 * d * d
-    if not distance + angle >= 0.0:
-        work.sensor_weight[k, 0] = work.sensor_weight[k, 1] = 0.0
-        return 0.0
+    seen = distance + angle >= 0.0
     cost = 0.0
     for x, square in ((0, distance), (1, angle)):
-        share = 1.0 / (1.0 + robustness * targets.sensor_softness[k, x] * square)
-        work.sensor_weight[k, x] = targets.sensor_weight[k, x] * share * share
-        cost += targets.sensor_weight[k, x] * share * square
+        known = select(seen, square, 0.0)
+        share = 1.0 / (1.0 + robustness * targets.sensor_softness[k, x] * known)
+        weight = select(seen, targets.sensor_weight[k, x] * share, 0.0)
+        work.sensor_weight[k, x] = weight * share
+        cost += weight * known
     return cost
 
 
@@ -137,26 +138,30 @@ def sum_targets(targets, points, sensors, origin, work):
         sums = work.node_sums[i]
         fill(sums, 0.0)
         for k in range(targets.start[i], targets.start[i + 1]):
-            w = work.marker_weight[k]
-            if w > 0.0:
-                _add_point(
-                    sums, w, targets.position[k], points[targets.column[k]], origin
-                )
+            y = points[targets.column[k]]
+            _add_point(sums, work.marker_weight[k], targets.position[k], y, origin)
         for k in range(targets.sensor_start[i], targets.sensor_start[i + 1]):
             w, w_rotation = work.sensor_weight[k, 0], work.sensor_weight[k, 1]
-            if w + w_rotation > 0.0:
-                T, B = sensors[targets.sensor_column[k]], targets.sensor_rotation[k]
-                _add_point(sums, w, targets.sensor_position[k], T[:, 3], origin)
-                # Unit vectors have a direction and no position.
-                for x in range(targets.n_vectors):
-                    y = T[0, x], T[1, x], T[2, x]
-                    _add_moments(sums, 0.5 * w_rotation, B[:, x], y)
+            T, B = sensors[targets.sensor_column[k]], targets.sensor_rotation[k]
+            _add_point(sums, w, targets.sensor_position[k], T[:, 3], origin)
+            # Unit vectors have a direction and no position.
+            for x in range(targets.n_vectors):
+                y = _known(w_rotation, (T[0, x], T[1, x], T[2, x]))
+                _add_moments(sums, 0.5 * w_rotation, B[:, x], y)
+
+
+@lean
+def _known(w, y):
+    """Return a vector, or zero if its weight is none: then it may be unseen (NaN)."""
+    known = w > 0.0
+    return select(known, y[0], 0.0), select(known, y[1], 0.0), select(known, y[2], 0.0)
 
 
 @lean
 def _add_point(sums, w, m, seen, origin):
     """Add the sums of a target at m in its node that was seen in the world."""
     y = seen[0] - origin[0], seen[1] - origin[1], seen[2] - origin[2]
+    y = _known(w, y)
     sums[0] += w
     add_vector(sums[1:], w, m)
     add_vector(sums[10:], w, y)

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from marey.anatomy import names as vrm
 from marey.attach.match import JointMatch, path_between
-from marey.numerics.thresholds import MOST, OUTLIER_SD, SKIN_MOTION_M
+from marey.numerics.thresholds import FEW, MOST, OUTLIER_SD, SKIN_MOTION_M
 from marey.skeleton import Skeleton
 
 Array = np.ndarray
@@ -35,9 +35,14 @@ class BoneComparison:
     sd_m: Float[Array, " bone"]
     """Standard deviation of the difference, in metres."""
 
-    repeated: bool
-    """Whether both were estimated alike, as their standard deviations show: differences
-    of single bones count. The errors of people are then common for the most part."""
+    alike: Bool[Array, " bone"]
+    """Whether both lengths were estimated alike, as their standard deviations show: the
+    difference of this single bone counts. A person who stands still has the bones of
+    the priors, and a difference from those that motion shows is no evidence."""
+
+    parts: tuple[str, ...]
+    """What each bone is, of people the same for left and right: priors make the same
+    error on both sides."""
 
     paths: tuple[tuple[int, ...], ...]
     """Joints of the given skeleton whose offsets make up each bone."""
@@ -73,9 +78,13 @@ class BoneComparison:
         """
         from scipy.special import chdtri, ndtr  # slow to import
 
-        if self.is_other_size or not self.repeated:
+        if self.is_other_size or not self.alike.any():
             return self.is_other_size
-        deviation = (self.found_m - self.given_m) / self.sd_m
+        deviations = (self.found_m - self.given_m) / self.sd_m
+        of_part: dict[str, list[float]] = {}
+        for bone in np.flatnonzero(self.alike).tolist():
+            of_part.setdefault(self.parts[bone], []).append(deviations[bone])
+        deviation = np.array([np.mean(both) for both in of_part.values()])
         chance = 2.0 * ndtr(-OUTLIER_SD)
         return bool(deviation @ deviation > chdtri(len(deviation), chance))
 
@@ -102,15 +111,17 @@ def compare_bones(
     paths = tuple(
         tuple(path_between(given, start.joint, end.joint)[1:]) for start, end in bones
     )
-    repeated = all(np.isfinite(one.length_sd).any() for one in (given, free))
-    variance = np.array(
-        [
-            _variance(given, free, end.free, path)
-            for end, path in zip(ends, paths, strict=True)
-        ]
-    )
-    if repeated and vrm.is_person(free.names):  # The same priors make the same errors.
-        variance *= 1.0 - MOST
+    given_variance = np.array([np.nansum(given.length_sd[list(p)] ** 2) for p in paths])
+    found_sd = free.length_sd[[end.free for end in ends]]
+    found_variance = np.nan_to_num(found_sd) ** 2
+    smaller = np.minimum(given_variance, found_variance)
+    alike, common, parts = smaller > 0.0, 0.0, [free.names[end.free] for end in ends]
+    if vrm.is_person(free.names):
+        alike &= smaller >= FEW * np.maximum(given_variance, found_variance)
+        common, parts = MOST, [vrm.without_side(part) for part in parts]
+    # The same priors make the same errors, most of what is least certain in both.
+    variance = given_variance + found_variance - 2.0 * common * smaller
+    variance = np.where(variance > 0.0, variance, SKIN_MOTION_M**2)
     return BoneComparison(
         names=tuple(
             f"{given.names[start.joint]}-{given.names[end.joint]}"
@@ -119,18 +130,10 @@ def compare_bones(
         given_m=given_m,
         found_m=found_m,
         sd_m=np.sqrt(variance + (LENGTH_TOLERANCE * given_m) ** 2),
-        repeated=repeated,
+        alike=alike,
+        parts=tuple(parts),
         paths=paths,
     )
-
-
-def _variance(
-    given: Skeleton, free: Skeleton, joint: int, path: tuple[int, ...]
-) -> float:
-    """Return the variance of the difference of a bone's lengths, in square metres."""
-    sd = np.array([free.length_sd[joint], *given.length_sd[list(path)]])
-    known = sd[np.isfinite(sd)]
-    return float(known @ known) if len(known) else SKIN_MOTION_M**2
 
 
 def _bones(

@@ -121,7 +121,7 @@ class _Tree:
 
     @cached_property
     def children(self) -> list[list[int]]:
-        """Children of each joint; one at its place is replaced by its own."""
+        """Children of each joint; one in the same place is replaced by its children."""
         found: list[list[int]] = [[] for _ in self.parent]
         for joint in np.flatnonzero(self.parent >= 0)[::-1].tolist():
             is_same = self.length[joint] == 0.0 and found[joint]

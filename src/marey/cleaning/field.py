@@ -21,7 +21,13 @@ from marey.joint_fits import JointFits
 from marey.numerics import geometry
 from marey.numerics.noise import rms_length
 from marey.numerics.robust import finite_median
-from marey.numerics.thresholds import CERTAIN_SD, MIN_SAMPLES, MOST, SAMPLE_FRAMES
+from marey.numerics.thresholds import (
+    CERTAIN_SD,
+    FOLDS,
+    MIN_SAMPLES,
+    MOST,
+    SAMPLE_FRAMES,
+)
 from marey.report import Finding
 from marey.take import Take
 from marey.tree import Tree
@@ -29,10 +35,6 @@ from marey.tree import Tree
 MAX_DEGREE = 4
 """Largest degree of the polynomial. Higher needs more motion in the volume. Chosen by
 hand."""
-
-FOLDS = 5
-"""Parts of the recording for cross-validation. Higher leaves out shorter parts, which
-the field beside them predicts better. Chosen by hand."""
 
 MAX_FRAMES = MIN_SAMPLES * SAMPLE_FRAMES
 """Frames that are used: ten for each of a few hundred unknowns."""
@@ -209,12 +211,13 @@ class _FieldProblem:
         residuals in metres.
         """
         residuals = []
+        rounding = g.shape[1] * np.finfo(np.float64).eps * float(square.sum())
         for degree in range(MAX_DEGREE + 1):
             total = 0.0
             for part in range(FOLDS):
                 x = self.solve(A.sum(axis=0) - A[part], g.sum(axis=0) - g[part], degree)
                 total += float(square[part] - 2.0 * x @ g[part] + x @ A[part] @ x)
-            mean = max(total, 0.0) / max(count.sum(), 1.0)
+            mean = max(total, rounding) / max(count.sum(), 1.0)
             residuals.append(float(np.sqrt(mean)))
         best = int(np.argmin(residuals))
         return best, residuals[0], residuals[best]

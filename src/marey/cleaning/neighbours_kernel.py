@@ -3,8 +3,8 @@
 from typing import no_type_check
 
 import numpy as np
-from numba import njit
 
+from marey.numerics.jit import NO_WRAPPERS, njit
 from marey.numerics.kabsch_kernel import fit_pose, scratch
 
 
@@ -37,7 +37,7 @@ def fit_motions(old, new, prior_weight, largest, smallest, T):
 
 
 @no_type_check
-@njit(cache=True)
+@njit(cache=True, **NO_WRAPPERS)
 def _squared_residual(T, old, new):
     """Return the squared distance of a moved point from where it should be."""
     total = 0.0

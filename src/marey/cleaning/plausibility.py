@@ -102,7 +102,9 @@ def _judge_unit(take: Take, extent: float) -> tuple[Finding, float]:
     if fact.how in ("stated", "given"):
         message = f"{size}, which is {fact.how}: {best} fits; read it with unit={best}"
         return _finding("unit-doubtful", "error", message, extent), 1.0
-    message = f"{size}, which is {fact.how}: took {best}; give unit= if that is wrong"
+    message = (
+        f"{size}, which is {fact.how}: {best} is used; give unit= if that is wrong"
+    )
     finding = _finding("unit-corrected", "warning", message, extent)
     return finding, UNITS_M[best] / UNITS_M[unit]
 

@@ -188,9 +188,10 @@ def print_json(content: object) -> None:
 
 
 def rich_table(table: Table) -> RichTable:
-    """Return a report table as a Rich table."""
+    """Return a report table as a Rich table; names of rows are never cut."""
     first, *others = table.columns
-    shown = RichTable(escape(first), box=None, header_style="dim", pad_edge=False)
+    shown = RichTable(box=None, header_style="dim", pad_edge=False)
+    shown.add_column(escape(first), overflow="fold")
     for column in others:
         shown.add_column(escape(column), justify="right", overflow="fold")
     for row in table.rows:

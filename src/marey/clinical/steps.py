@@ -20,7 +20,7 @@ CYCLE_POINTS = 101
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FootPlant:
+class Stance:
     """One stance of one foot."""
 
     side: str
@@ -43,7 +43,7 @@ class FootPlant:
 class Gait:
     """The steps of one walk; a number that the steps do not give is NaN."""
 
-    plants: tuple[FootPlant, ...]
+    plants: tuple[Stance, ...]
     """Stances in the order of their initial contacts."""
 
     cadence: float
@@ -148,12 +148,12 @@ def gait(motion: Motion) -> Gait:
     )
 
 
-def _find_plants(motion: Motion) -> tuple[FootPlant, ...]:
+def _find_plants(motion: Motion) -> tuple[Stance, ...]:
     """Return the stances of both feet, by their initial contacts."""
     joints = {n: i for i, n in recognise_joints(motion.skeleton.names).items()}
     position = motion.T_world_joint()[..., :3, 3]
     forward = _walking_direction(motion)
-    plants: list[FootPlant] = []
+    plants: list[Stance] = []
     for side in vrm.SIDES:
         ankle = joints.get(side + vrm.FOOT)
         if ankle is None:
@@ -204,7 +204,7 @@ def _pair_events(
     strikes: Int[Array, " _"],
     leaves: Int[Array, " _"],
     ankle: Float[Array, "frame 3"],
-) -> list[FootPlant]:
+) -> list[Stance]:
     """Return the stances between strikes and the next frames at which the foot leaves.
 
     A stance that the recording cuts begins or ends with it.
@@ -223,12 +223,12 @@ def _pair_events(
         end = last if end is None else end
         place = ankle[(start + end) // 2]
         times = motion.times[[start, end]].tolist()
-        plants.append(FootPlant(side, times[0], times[1], place, whole))
+        plants.append(Stance(side, times[0], times[1], place, whole))
     return plants
 
 
 def _step_sizes(
-    plants: Sequence[FootPlant],
+    plants: Sequence[Stance],
 ) -> tuple[dict[str, Float[Array, " _"]], Float[Array, " _"]]:
     """Return the lengths of steps by side, and their widths, in metres."""
     lengths: dict[str, list[float]] = {side: [] for side in vrm.SIDES}
@@ -245,7 +245,7 @@ def _step_sizes(
     )
 
 
-def _forward(plants: Sequence[FootPlant], now: FootPlant) -> Array | None:
+def _forward(plants: Sequence[Stance], now: Stance) -> Array | None:
     """Return the horizontal unit vector from a foot's stance before to its stance now.
 
     Of its first stance, to the next one; None without another.
@@ -261,7 +261,7 @@ def _forward(plants: Sequence[FootPlant], now: FootPlant) -> Array | None:
 
 
 def _strides(
-    plants: Sequence[FootPlant], motion: Motion
+    plants: Sequence[Stance], motion: Motion
 ) -> tuple[Float[Array, " _"], Float[Array, " _"]]:
     """Return the times of strides, and the share of each in which its foot stands."""
     times, shares = [], []
@@ -284,7 +284,7 @@ def _speed(motion: Motion) -> float:
     return way * motion.rate / float(known[-1] - known[0])
 
 
-def _double_support(plants: Sequence[FootPlant]) -> float:
+def _double_support(plants: Sequence[Stance]) -> float:
     """Return the share of the time in which both feet stand.
 
     Counted from the second initial contact, the first at which the other foot is seen

@@ -33,7 +33,7 @@ from marey.pipeline.posing.settings import uses_ground
 from marey.pipeline.progress import Clock
 from marey.pipeline.reporting.findings import assemble_solution
 from marey.pipeline.reporting.tables import add_tables
-from marey.pipeline.reporting.unused_options import Outcome, unused_option_findings
+from marey.pipeline.reporting.unused_options import OptionUse, unused_option_findings
 from marey.pipeline.run import estimate_bodies, estimate_skeletons
 from marey.pipeline.stages.bodies import BodyFit, repair_with_joints
 from marey.pipeline.stages.given_skeleton import prepare_skeleton
@@ -146,7 +146,7 @@ class EditSolver:
         )
         used = used_joint_fits(subjects, fit, self._options)
         asked, edited = self._asked, bool(edits)
-        outcome = Outcome(asked=asked, fit=fit, joint_used=used, edited=edited)
+        outcome = OptionUse(asked=asked, fit=fit, joint_used=used, edited=edited)
         findings = (*pose_findings, *unused_option_findings(outcome))
         solution = assemble_solution(
             reroot_tree(fit, steps),

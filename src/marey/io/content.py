@@ -9,7 +9,6 @@ from marey.anatomy.name_schemes import recognise_joints
 from marey.clinical import angles
 from marey.errors import OptionError
 from marey.io.contract import Format, QuantityTable, WriteOptions, motion_as_take
-from marey.io.formats import osim
 from marey.motion import Motion
 from marey.skeleton import Skeleton
 from marey.solution import Solution
@@ -110,6 +109,8 @@ def _angle_table(motion: Motion) -> QuantityTable:
 
 def _coordinates(motion: Motion, options: WriteOptions) -> QuantityTable:
     """Return the coordinates of OpenSim's model over time, in degrees and metres."""
+    from marey.io.formats import osim  # brings XML along
+
     names, values = osim.coordinate_table(motion, options)
     translations = ("_tx", "_ty", "_tz")
     units = ["m" if name.endswith(translations) else "deg" for name in names]

@@ -305,7 +305,7 @@ class File(Notes):
         statement = "does not say" if stated is None else f"says {stated!r} for"
         self.note(
             f"{what}-assumed",
-            f"the file {statement} its {FACT_NAMES[what]}: took {assumed}; "
+            f"the file {statement} its {FACT_NAMES[what]}: {assumed} is assumed; "
             f"give {what}= if that is wrong",
             subject=what,
         )

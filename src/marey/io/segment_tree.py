@@ -73,7 +73,7 @@ def build_segment_tree(
     file.note(
         "roots-several",
         f"{len(roots)} segments have no parent: their parent is an added joint "
-        f"{added!r}, which goes with the first of them",
+        f"{added!r}, which moves with the first of them",
         value=len(roots),
     )
     return SegmentTree(

@@ -180,16 +180,12 @@ def _mean_distances(takes: Sequence[Bodies]) -> Float[Array, "marker marker"]:
     n = takes[0].take.points.shape[1]
     total, count = np.zeros((n, n)), np.zeros((n, n))
     for bodies in takes:
-        square = np.zeros((1, 1, 1))
-        # One coordinate at a time needs a third of the memory.
-        for x in np.moveaxis(
-            bodies.take.points[evenly_spaced(len(bodies.T_world_body))], -1, 0
-        ):
-            square = square + (x[:, :, None] - x[:, None]) ** 2
-        distance = np.sqrt(square)
-        is_known = np.isfinite(distance)
-        total += np.where(is_known, distance, 0.0).sum(axis=0)
-        count += is_known.sum(axis=0)
+        points = bodies.take.points[evenly_spaced(len(bodies.T_world_body))]
+        for marker in range(n):  # all pairs at once would not fit into the cache
+            distance = np.linalg.norm(points - points[:, marker, None], axis=-1)
+            is_known = np.isfinite(distance)
+            total[marker] += np.where(is_known, distance, 0.0).sum(axis=0)
+            count[marker] += is_known.sum(axis=0)
     mean = np.full((n, n), np.nan)
     np.divide(total, count, out=mean, where=count > 0)
     return mean

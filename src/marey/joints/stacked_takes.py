@@ -8,6 +8,7 @@ from jaxtyping import Float
 
 from marey.bodies import Bodies
 from marey.joints.noise import BodyNoise
+from marey.joints.sphere.moments import SphereMoments
 from marey.numerics import geometry
 from marey.take import Take
 
@@ -29,6 +30,7 @@ class StackedTakes:
     def __init__(self, takes: Sequence[Bodies]) -> None:
         takes = _with_common_columns(takes)
         self.T = np.concatenate([take.T_world_body for take in takes])
+        self.T_body_world = geometry.inverse(self.T)
         self.determined = np.all([take.determined for take in takes], axis=0)
         self.points = np.concatenate([take.take.points for take in takes])
         first = takes[0].marker_body[:, None] == np.arange(len(takes[0].names))
@@ -41,9 +43,9 @@ class StackedTakes:
 
         Markers that belong to both bodies are left out.
         """
-        T_body_world = geometry.inverse(self.T[:, body])
         markers = self.markers_in_world(moving, without=body)
-        return np.ascontiguousarray(geometry.apply(T_body_world[:, None], markers))
+        T_body_world = self.T_body_world[:, body, None]
+        return np.ascontiguousarray(geometry.apply(T_body_world, markers))
 
     def markers_in_world(
         self, body: int, *, without: int | None = None
@@ -62,10 +64,7 @@ class StackedTakes:
         return self.points[:, on_body]
 
     def marker_noise_covariance(
-        self,
-        points: Float[Array, "frame marker 3"],
-        axes: BodyNoise,
-        moving: BodyNoise | None,
+        self, moments: SphereMoments, axes: BodyNoise, moving: BodyNoise | None
     ) -> Float[Array, "3 3"]:
         r"""Return the covariance of the noise of markers in the axes of a body.
 
@@ -77,14 +76,16 @@ class StackedTakes:
         from the rotation covariance C and the position variances of both bodies.
 
         Args:
-            points: The markers in the axes of a body.
+            moments: Of the markers in the axes of a body.
             axes: Noise of that body.
             moving: Noise of the body that carries the markers; None if it has no axes.
                 Its markers then count as exact: their noise is unknown, and an estimate
                 from their fast motion would be too large.
         """
-        arm = points[np.isfinite(np.einsum("fmi->fm", points))] - axes.anchor
-        second = arm.T @ arm / max(len(arm), 1)
+        weight = moments.count / max(moments.count.sum(), 1.0)
+        arm = moments.mean - axes.anchor
+        second = np.tensordot(weight, moments.second, axes=1)
+        second += (weight * arm.T) @ arm
         C = axes.rotation_covariance
         # The mean of [y] C [y]^T over all arms y, expanded in second moments.
         size, both = np.trace(second), second @ C
@@ -95,7 +96,7 @@ class StackedTakes:
         variance = axes.position_variance + (ROUNDING_SHARE * self._extent) ** 2
         if moving is not None:
             # The variance of one marker is that of the centroid times their number.
-            variance += moving.position_variance * points.shape[1]
+            variance += moving.position_variance * len(moments.count)
         return np.asarray(from_rotation + variance * np.eye(3))
 
 

@@ -9,11 +9,10 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
 
-from marey.library.jobs.facts import PICTURE_SIZE
 from marey.library.records import Record
+from marey.numerics.thresholds import SKIN_MOTION_M
 
 PAGE = "index_page.html"
-PICTURE_MARGIN = 6
 
 STATE_WORDS = {
     "done": "done",
@@ -71,7 +70,7 @@ def page_row(record: Record, row: Mapping[str, Any]) -> str:
         (row["subject"], html.escape(row["subject"])),
         (row["state"], _state_cell(record)),
         _numeric(row["seconds"], 1, "s"),
-        _numeric(row["residual_mm"], 2, "mm", bar=10.0),
+        _numeric(row["residual_mm"], 2, "mm", bar=1e3 * SKIN_MOTION_M),
         (row["worst_bone"] or "", html.escape(row["worst_bone"] or "")),
         _gaps(row["seen"]),
         (row["errors"] * 1000 + row["warnings"], _finding_cell(record)),
@@ -126,14 +125,11 @@ def _finding_cell(record: Record) -> str:
 
 
 def _picture(paths: Mapping[str, str]) -> str:
-    low, size = -PICTURE_MARGIN, PICTURE_SIZE + 2 * PICTURE_MARGIN
     strokes = "".join(
         f'<path class="{name}" d="{html.escape(path)}"/>'
         for name, path in sorted(paths.items())
     )
-    return (
-        f'<svg viewBox="{low} {low} {size} {size}" aria-hidden="true">{strokes}</svg>'
-    )
+    return f'<svg viewBox="0 0 100 100" aria-hidden="true">{strokes}</svg>'
 
 
 def _hash_between(text: str, first: str, last: str) -> str:

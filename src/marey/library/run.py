@@ -343,7 +343,10 @@ class _Run:
             self.progress(BatchProgress(record, seconds, over, self.total))
 
     def _note_time(self, outcome: Outcome) -> None:
-        """Append the seconds of a job to a file of their own: they never repeat."""
+        """Append the seconds of a job to the file of times.
+
+        They differ from run to run, and records must not.
+        """
         step, _, name = outcome.job.key.partition(" ")
         row = {"step": step, "name": name, "seconds": round(outcome.seconds, 3)}
         path = self.plan.out / "timings.jsonl"

@@ -11,6 +11,10 @@ from marey.take import MAX_COORDINATE_M
 
 Array = np.ndarray
 
+MAX_NAMES = 1024
+"""Markers, and as many sensors, of one sender; further names are left out. Higher takes
+more memory when a sender makes up names, or sees many reflections."""
+
 UNLABELLED = "unlabelled"
 """Begin of the label of a point that the sender does not know: "unlabelled3"."""
 

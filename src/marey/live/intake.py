@@ -12,8 +12,8 @@ from marey.live.sources import Source, open_source
 from marey.live.statistics import StreamClock, StreamStatistics
 
 PAUSE_S = 0.1
-"""Longest wait for a frame before the thread looks if it shall end, in seconds. Higher
-ends later."""
+"""Longest wait of a thread before it looks if it shall end, in seconds. Higher ends
+later."""
 
 RETRY_S = 0.5
 """Seconds between attempts to connect again. Higher asks less often."""

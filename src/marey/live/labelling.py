@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from marey.live.frame import UNLABELLED, Frame
+from marey.live.frame import MAX_NAMES, UNLABELLED, Frame
 from marey.live.posing.tracking import LivePose
 from marey.numerics import geometry
 from marey.numerics.thresholds import MIN_POSE_POINTS, OUTLIER_SD, SKIN_MOTION_M
@@ -19,18 +19,12 @@ markers, and confuses more of those that come close."""
 
 COASTING_FRAMES = 12
 """Frames for which a point that is not seen is predicted by its own velocity. Higher
-bridges longer gaps, less surely. Chosen by hand."""
-
-GHOST_FRAMES = 12
-"""Frames that a point must be seen in before its name is kept when it goes. Higher
-forgets more reflections, and markers that only flash up. Chosen by hand."""
+bridges longer gaps, less surely. A point that was seen in fewer is forgotten with its
+name when it goes: a reflection. Chosen by hand."""
 
 N_NEIGHBOURS = 6
 """Points around a lost one that predict where it is. Higher is surer on rigid parts and
 worse across joints. Chosen by hand."""
-
-MAX_POINTS = 512
-"""Names that are kept. Higher takes more memory and time in clouds of reflections."""
 
 
 @dataclass(slots=True)
@@ -160,7 +154,7 @@ class PointLabeller:
             if track.missed == 0:
                 track.around = self._neighbours(name)
             track.missed += 1
-            if track.age < GHOST_FRAMES and track.missed > COASTING_FRAMES:
+            if track.age < COASTING_FRAMES and track.missed > COASTING_FRAMES:
                 del self._tracks[name]
         for name, point in found.items():
             old = self._tracks.get(name)
@@ -186,7 +180,7 @@ class PointLabeller:
 
     def _new_name(self, used: Mapping[str, object]) -> str:
         """Return a name that is free; "" if there are too many."""
-        for number in range(1, MAX_POINTS + 1):
+        for number in range(1, MAX_NAMES + 1):
             name = f"P{number}"
             if name not in self._tracks and name not in used:
                 return name

@@ -38,9 +38,6 @@ RECENT_FRAMES = 16
 """Newest frames in which the poses of a new skeleton converge before it is shown.
 Raised, a take-over takes longer. Chosen by hand."""
 
-LAST_ESTIMATE_S = 60.0
-"""Longest wait for the skeleton of all frames after the end of a stream, in seconds."""
-
 
 class Stream(Iterator[LivePose]):
     """The poses of a stream as they come; see `marey.stream`.
@@ -95,6 +92,11 @@ class Stream(Iterator[LivePose]):
             self._learner = Learner(self._rate, self._make_trackers)
         add = self._learner.add if self._learner is not None else None
         self._intake = Intake(from_source, self._recording, add, retry)
+
+    @property
+    def n_refused_triggers(self) -> int:
+        """Messages of triggers that could not be obeyed, and packets of others."""
+        return self._triggers.n_refused if self._triggers is not None else 0
 
     @property
     def skeletons(self) -> tuple[Skeleton, ...]:
@@ -206,7 +208,7 @@ class Stream(Iterator[LivePose]):
     def _learn_the_rest(self) -> None:
         """Take over the estimate from all frames, after the last one."""
         if self._learner is not None and self._frames:
-            self._take_over(self._learner.finish(LAST_ESTIMATE_S), self._rate())
+            self._take_over(self._learner.finish(), self._rate())
 
     def _fail_silent(self) -> None:
         n_damaged = self.statistics.damaged

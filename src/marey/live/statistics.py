@@ -15,7 +15,8 @@ Higher accepts later frames and takes one bit more each. Chosen by hand."""
 
 RATE_FRAMES = 32
 """Frames over whose median period the rate is measured. Higher is steadier and notices
-a change of rate later. Chosen by hand."""
+a change of rate later, and a skeleton is estimated from that many frames at the
+earliest. Chosen by hand."""
 
 RATE_TOLERANCE = 0.1
 """Change of the rate, relative, that counts as one. Higher reports fewer changes.

@@ -7,12 +7,11 @@ from typing import Protocol, runtime_checkable
 from marey.errors import MareyError, OptionError, StreamError
 from marey.live.address import parse_address
 from marey.live.codecs import OscMessage, decode_osc
+from marey.live.intake import PAUSE_S
 from marey.live.sources.udp import MAX_PACKET_BYTES, bind_socket
 
 SCHEME, PORT = "osc", 9000
 START, STOP, MARK, ZERO = "/marey/start", "/marey/stop", "/marey/mark", "/marey/zero"
-POLL_S = 0.2
-"""Longest wait before the thread looks if it shall end, in seconds."""
 
 
 @runtime_checkable
@@ -62,7 +61,7 @@ class OscTriggers:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            if not select.select([self._socket], [], [], POLL_S)[0]:
+            if not select.select([self._socket], [], [], PAUSE_S)[0]:
                 continue
             try:
                 for message in decode_osc(self._socket.recv(MAX_PACKET_BYTES)):

@@ -42,20 +42,17 @@ degrees of freedom (published, Abramowitz and Stegun 1964, Table 26.7)."""
 
 OUTLIER_SCALES = 3.5
 """Distance from the location, in scales, beyond which a value is an outlier; of normal
-values one in two thousand. Raised, small outliers are missed. Chosen by hand."""
+values one in two thousand (published, Iglewicz and Hoaglin 1993)."""
 
 SUSPECT_SCALES = 2.5
-"""Distance, in scales, beyond which a frame next to an outlier is one too. Raised, the
-frames in which an error begins and ends are missed. Chosen by hand."""
+"""Distance, in scales, beyond which a frame next to an outlier is one too (published,
+Rousseeuw and Leroy 1987, as the bound of robust residuals)."""
 
 GOOD_LINK_WEIGHT = 0.5
 """Outlying links that one good link of the same item outweighs when outliers are
 attributed. Raised, fewer items are held responsible. Chosen by hand."""
 
 MAX_ITERATIONS, TOLERANCE = 50, 1e-12
-
-MAX_NORMAL_LENGTH = 40.0
-"""Length in standard deviations that no normal vector reaches in double precision."""
 
 
 def normal_length_quantile(share: float) -> float:
@@ -67,12 +64,19 @@ def normal_length_quantile(share: float) -> float:
     Args:
         share: Share of the vectors that are shorter, 0 to 1.
     """
-    low, high = 0.0, MAX_NORMAL_LENGTH
+    low, high = 0.0, 1.0
+    while _share_shorter_than(high) < share:
+        high *= 2.0
     while low < (middle := 0.5 * (low + high)) < high:
-        density = math.sqrt(2.0 / math.pi) * middle * math.exp(-0.5 * middle**2)
-        shorter = math.erf(middle / math.sqrt(2.0)) - density
-        low, high = (middle, high) if shorter < share else (low, middle)
+        is_below = _share_shorter_than(middle) < share
+        low, high = (middle, high) if is_below else (low, middle)
     return high
+
+
+def _share_shorter_than(length: float) -> float:
+    """Return Maxwell's distribution function of a length in standard deviations."""
+    density = math.sqrt(2.0 / math.pi) * length * math.exp(-0.5 * length**2)
+    return math.erf(length / math.sqrt(2.0)) - density
 
 
 def logistic(x: Float[Array, "*any"] | float) -> Float[Array, "*any"]:

@@ -65,6 +65,10 @@ SAMPLE_FRAMES = 300
 """Frames from which a shape or a spread is estimated where more would only take longer.
 Chosen by hand."""
 
+FOLDS = 5
+"""Parts of the data for cross-validation, of which each is predicted from the others
+(Hastie, Tibshirani and Friedman 2009, Sec. 7.10)."""
+
 SPACING_RANK = 4
 """The nearest neighbour of this rank gives the spacing of markers around a marker.
 Raised, the usual spacing is larger. Chosen by hand."""

@@ -241,7 +241,7 @@ def marker_sample(rng: np.random.Generator, swing: float, noise: float) -> Joint
     return JointSample(bodies, centers, bound)
 
 
-class CenterEstimates(NamedTuple):
+class CenterErrors(NamedTuple):
     """Centres of a joint or a sphere by several estimators, from one sample."""
 
     errors: Mapping[str, Float[Array, "center direction"]]
@@ -278,7 +278,7 @@ class CenterAccuracy:
         return self.rms[estimator] / self.rms["bound"]
 
 
-Estimate = Callable[[np.random.Generator, float, float], CenterEstimates]
+Estimate = Callable[[np.random.Generator, float, float], CenterErrors]
 """Draws a sample of a range of motion and a noise, and estimates its centres."""
 
 

@@ -7,7 +7,7 @@ from marey.pipeline.options import SolveOptions, performer_known
 from marey.pipeline.progress import Clock
 from marey.pipeline.reporting.findings import assemble_solution
 from marey.pipeline.reporting.tables import add_tables
-from marey.pipeline.reporting.unused_options import Outcome, unused_option_findings
+from marey.pipeline.reporting.unused_options import OptionUse, unused_option_findings
 from marey.pipeline.stages.attach import attach_to_given
 from marey.pipeline.stages.bodies import (
     BodyFit,
@@ -31,6 +31,7 @@ from marey.pipeline.stages.subjects import (
     used_joint_fits,
 )
 from marey.pipeline.stages.takes import clean_takes
+from marey.pipeline.stages.upright import turn_upright
 from marey.solution import Solution
 from marey.take import Take
 
@@ -62,7 +63,7 @@ def solve_takes(
     used = used_joint_fits(subjects, fit, chosen)
     final = final_joint_fits(subjects, fit, chosen)
     asked = replace(options, skeleton=chosen.skeleton)
-    outcome = Outcome(asked=asked, fit=fit, joint_used=used)
+    outcome = OptionUse(asked=asked, fit=fit, joint_used=used)
     subjects, fit = set_root(subjects, fit, chosen)
     posed, findings = run("pose", pose_subjects, subjects, fit.takes, chosen)
     posed, added = complete_subjects(posed, chosen)
@@ -79,7 +80,7 @@ def estimate_bodies(
     run = clock.run
     bodies = run("segment", segment_takes, takes, options)
     joints = run("joints", fit_pair_joints, bodies, options)
-    first = run("tree", fit_tree, bodies, joints, options)
+    first = turn_upright(run("tree", fit_tree, bodies, joints, options))
     fit = run("repair", repair_with_joints, first, options, fit_bodies)
     return first, run("name", name_by_anatomy, fit, options)
 

@@ -71,22 +71,24 @@ def choose_by_limb(
     )
 
     limb, levels = split_limbs(solver.nodes.tree.parent)
+    # Limbs that were chosen are written over those of all solutions.
     root, q = (np.stack([getattr(s, n) for s in solutions]) for n in ("root", "q"))
-    mixed_root, mixed = root.copy(), q.copy()
     frames, cost = _differing_frames(solver, root, q), np.zeros(q.shape[:3])
     every, choice = np.arange(q.shape[1]), np.zeros(q.shape[1], dtype=np.int64)
     for firsts in levels:
         for k in range(len(solutions)):
-            where = mixed_root[k], mixed[k]
-            write_subtree_costs(solver.problem, recording, frames, *where, cost[k])
+            write_subtree_costs(
+                solver.problem, recording, frames, root[k], q[k], cost[k]
+            )
         for first in firsts:
             own, number = cost[:, :, first].copy(), limb[first]
             choose_solutions(number, limb, own, (root, q), prior, choice)
             for node in np.flatnonzero(limb == number):
-                mixed[:, :, node] = q[choice, every, node]
+                q[:, :, node] = q[choice, every, node]
             if first == 0:
-                mixed_root[:] = root[choice, every]
-    return PoseTrace(mixed[0], mixed_root[0], np.zeros_like(solutions[0].info))
+                root[:] = root[choice, every]
+    info = np.zeros_like(solutions[0].info)
+    return PoseTrace(q[0].copy(), root[0].copy(), info)
 
 
 def _differing_frames(
@@ -95,7 +97,7 @@ def _differing_frames(
     q: Float[Array, "solution frame node 4"],
 ) -> Int[Array, " some"]:
     """Return the frames in which solutions differ by more than measured poses do."""
-    cosine = np.abs(np.sum(q * q[:1], axis=-1)).min(axis=(0, 2))
+    cosine = np.abs(np.einsum("sfni,fni->sfn", q, q[0])).min(axis=(0, 2))
     distance = np.linalg.norm(root - root[:1], axis=-1).max(axis=0)
     is_other = cosine < np.cos(0.5 * ANGLE_SD)
     return np.flatnonzero(is_other | (distance > solver.marker_sd))

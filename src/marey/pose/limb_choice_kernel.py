@@ -36,7 +36,7 @@ def _change_cost(limb, node_limb, pose, old, prior, d):
     total = 0.0
     for b in range(len(prior)):
         if node_limb[max(b - 1, 0)] == limb:
-            write_change(b, pose, old, False, d)
+            write_change(b, pose, old, d)
             total += prior[b] * dot(d, d)
     return total
 

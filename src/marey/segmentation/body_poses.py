@@ -85,13 +85,13 @@ def make_bodies(
     owned = members & (owner == np.arange(len(members))[:, None])
     offset = np.full((len(owner), 3), np.nan)
     fits = []
-    for name, mine, inside in zip(names, owned, members, strict=True):
-        fit = _fit_body(take.points, mine, inside, stats)
+    for name, has_marker, inside in zip(names, owned, members, strict=True):
+        fit = _fit_body(take.points, has_marker, inside, stats)
         fits.append(fit)
-        offset[mine] = (
+        offset[has_marker] = (
             fit.offset
-            if len(fit.offset) == mine.sum()
-            else median_in_body(fit.T_world_body, take.points[:, mine])
+            if len(fit.offset) == has_marker.sum()
+            else median_in_body(fit.T_world_body, take.points[:, has_marker])
         )
         if not fit.determined and len(fit.offset) >= MIN_RIGID_MARKERS:
             findings = (*findings, _line_finding(name, len(fit.offset)))

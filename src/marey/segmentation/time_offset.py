@@ -146,7 +146,7 @@ def synchronise_sensors(take: Take, offset: TimeOffset | None) -> Take:
 def _offset_finding(take: Take, offset: TimeOffset | None) -> Finding:
     if offset is None:
         message = (
-            "no sensor moves with a body of markers: that both are in time is assumed; "
+            "no sensor moves with a body of markers: equal clocks are assumed; "
             "give the delay (time_offset)"
         )
         return Finding("time-offset-unknown", "clean", "info", message)

@@ -10,7 +10,7 @@ from marey.errors import OptionError
 from marey.motion import Motion
 from marey.numerics import geometry
 from marey.synth.corruption.options import merge_options
-from marey.synth.figures.build import JointRow, SurfaceRow, Y, Z, build_figure
+from marey.synth.figures.build import JointSpec, SurfaceRow, Y, Z, build_figure
 from marey.synth.figures.figure import (
     Figure,
     PoseSequence,
@@ -46,9 +46,9 @@ def prop(length: float = 0.5) -> Figure:
     if not 0.05 <= length <= 5.0:
         raise OptionError("length", found=length, needed="0.05 to 5 m")
     rows = [
-        JointRow("Prop", "", (0.0, 0.0, 1.0), "root"),
-        JointRow("PropStart", "Prop", (-0.5, 0.0, 0.0)),
-        JointRow("PropEnd", "Prop", (0.5, 0.0, 0.0)),
+        JointSpec("Prop", "", (0.0, 0.0, 1.0), "root"),
+        JointSpec("PropStart", "Prop", (-0.5, 0.0, 0.0)),
+        JointSpec("PropEnd", "Prop", (0.5, 0.0, 0.0)),
     ]
     ends = ((-0.5, 0.0, 0.0), (0.5, 0.0, 0.0))
     stick = SurfaceRow("Stick", "Prop", *ends, (0.05, 0.05), (0.05, 0.05), Y, Z, 8.0)

@@ -9,7 +9,6 @@ import os
 import pickle
 import queue
 import subprocess
-import sys
 import threading
 import time
 from collections import deque
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any, Literal
 
 from marey.workers.limits import ONE_THREAD
+from marey.workers.start import PIPES, worker_command
 
 MAX_ATTEMPTS = 3
 """Times that a job is given to a worker before it counts as one that kills workers.
@@ -89,6 +89,9 @@ class WorkerPool:
     seconds: float = float("inf")
     """Longest time of one job."""
 
+    attempts: int = MAX_ATTEMPTS
+    """Times that a job is given to a worker."""
+
     _idle: list[_Worker] = field(default_factory=list)
     _busy: list[_Worker] = field(default_factory=list)
     _again: deque[Job] = field(default_factory=deque)
@@ -143,14 +146,8 @@ class WorkerPool:
         return self._receive(worker, answer)
 
     def _start(self) -> _Worker:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "marey.workers.process", str(self.memory)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=os.environ | ONE_THREAD,
-            # Ctrl-C must reach only the pool, which then ends its workers.
-            start_new_session=True,
-        )
+        command = worker_command("marey.workers.process", self.memory)
+        process = subprocess.Popen(command, env=os.environ | ONE_THREAD, **PIPES)
         worker = _Worker(process)
         threading.Thread(target=self._listen, args=(worker,), daemon=True).start()
         return worker
@@ -178,7 +175,7 @@ class WorkerPool:
             return Outcome(job, state, value, seconds)
         if worker.stopped:
             return Outcome(job, "late", seconds=seconds)
-        if self._attempts[job.key] >= MAX_ATTEMPTS:
+        if self._attempts[job.key] >= self.attempts:
             return Outcome(job, "lost", seconds=seconds)
         self._again.append(job)
         return None

@@ -8,20 +8,17 @@ import importlib
 import os
 import pickle
 import queue
-import sys
 import threading
 from typing import IO, Any
 
 from marey.errors import MareyError
-from marey.workers.limits import limit_memory
 from marey.workers.pool import Job, receive, send
+from marey.workers.start import open_channel
 
 
 def main() -> None:
     """Work on jobs until the input ends."""
-    limit_memory(int(sys.argv[1]))
-    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # What a library prints must not mix with the answers.
+    requests, answers = open_channel()
     jobs: queue.Queue[Job] = queue.Queue()
     threading.Thread(target=_read, args=(requests, jobs), daemon=True).start()
     while True:

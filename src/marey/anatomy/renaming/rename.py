@@ -61,9 +61,9 @@ def rename_motions(
     head = part.get(vrm.HEAD)
     if head is None and neck_row is not None:
         head, neck_row = neck_row, None
-    carried = _carried(part, head)
+    children = _trunk_children(part, head)
     findings += _fit_chain(
-        rows, part[vrm.HIPS], trunk, carried, scheme.trunk_names(_names(trunk))
+        rows, part[vrm.HIPS], trunk, children, scheme.trunk_names(_names(trunk))
     )
     top = trunk[-1] if trunk else part[vrm.HIPS]
     if head is not None:
@@ -123,7 +123,7 @@ def _trunk(rows: Sequence[JointRow], part: dict[str, JointRow]) -> list[JointRow
     return [row for row in paths[0] if all(row in path for path in paths)]
 
 
-def _carried(part: dict[str, JointRow], head: JointRow | None) -> list[JointRow]:
+def _trunk_children(part: dict[str, JointRow], head: JointRow | None) -> list[JointRow]:
     """Return the joints that the trunk carries: the heads of arms and of the neck."""
     roots = [
         part.get(side + vrm.SHOULDER) or part.get(side + vrm.UPPER_ARM)

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy.linalg import cholesky, solve_triangular
 
 from marey.articulated.targets import as_c_float64
 from marey.calibration.model import Estimate, FramePoses
@@ -142,9 +141,9 @@ class ReducedEquations:
     """Unknowns in the order of `ParameterColumns.shared`, then the stature."""
 
     b: Float[Array, " shared"]
-    factors: tuple[tuple[Array, Array], ...]
-    """For each session the Cholesky factor L of the block of its marker offsets, and
-    L^-1 times their coupling to the shared unknowns and their right side."""
+    markers: tuple[Float[Array, "offset _"], ...]
+    """Marker offsets of each session: the inverse of their block times their coupling
+    to the shared unknowns and their right side."""
 
     centers: Float[Array, "motion _"]
     """Motion of centres: the inverse of its block times its coupling to the shared
@@ -189,7 +188,7 @@ def reduced_equations(
         lambda session: eliminate_session(estimate, session, damping),
         range(len(estimate.poses)),
     )
-    factors = []
+    eliminated = []
     for session, (H, g, _, data_cost) in enumerate(sessions):
         normal, gradient, prior_cost = prior.linear_equations(
             estimate.parameters, session, prior_weight
@@ -199,18 +198,16 @@ def reduced_equations(
         g[:n] += gradient
         cost += prior_cost + data_weight * data_cost
         H[np.diag_indices(len(H))] += damping * H.diagonal() + MIN_DIAGONAL
-        L = cholesky(H[np.ix_(markers, markers)], lower=True, check_finite=False)
-        coupling = np.column_stack([H[np.ix_(markers, shared)], g[markers]])
-        Y = solve_triangular(L, coupling, lower=True, check_finite=False)
-        A[:-1, :-1] += H[np.ix_(shared, shared)] - Y[:, :-1].T @ Y[:, :-1]
-        b[:-1] += g[shared] - Y[:, :-1].T @ Y[:, -1]
-        factors.append((L, Y))
+        reduced, right, X = _eliminate(H, g, markers)
+        A[:-1, :-1] += reduced
+        b[:-1] += right
+        eliminated.append(X)
     if not np.isfinite(A).all():
         raise np.linalg.LinAlgError("the normal equations are not finite")
     leverage = tuple(leverage for _, _, leverage, _ in sessions)
     motion = np.arange(len(columns.shared), len(A) - 1)
     A, b, X = _eliminate(A, b, motion)
-    return ReducedEquations(A, b, tuple(factors), X, leverage, cost)
+    return ReducedEquations(A, b, tuple(eliminated), X, leverage, cost)
 
 
 def _eliminate(
@@ -305,10 +302,10 @@ def _solve_step(
         shared_step = np.linalg.solve(equations.A, equations.b)
     center_step = equations.centers[:, -1] - equations.centers[:, :-1] @ shared_step
     steps = np.zeros((len(estimate.poses), columns.count))
-    for step, (L, Y) in zip(steps, equations.factors, strict=True):
-        right = Y[:, -1] - Y[:, :-1] @ np.append(shared_step[:-1], center_step)
+    other_steps = np.append(shared_step[:-1], center_step)
+    for step, X in zip(steps, equations.markers, strict=True):
         step[columns.shared] = shared_step[:-1]
-        step[columns.per_session] = solve_triangular(L, right, lower=True, trans="T")
+        step[columns.per_session] = X[:, -1] - X[:, :-1] @ other_steps
     center_step = center_step.reshape(estimate.parameters.center_motion.shape)
     parameters = estimate.parameters.add_step(
         steps, float(shared_step[-1]), center_step

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from jaxtyping import Float
+from numpy.lib.stride_tricks import sliding_window_view
 
 from marey.cleaning.arrays import Array, Frames, Path, Values, Vectors
 from marey.numerics.thresholds import MOTION_TIME_S
@@ -45,10 +46,10 @@ def local_median(
     size: Float[Array, "channel step"], rate: float
 ) -> Float[Array, "channel step"]:
     """Return the moving median of step sizes, and at least the median over the take."""
-    from scipy.ndimage import median_filter
-
-    window = 2 * max(int(MOTION_TIME_S * rate), MIN_FRAMES) + 1
-    moving = median_filter(size, size=(1, window), mode="mirror")
+    half = max(int(MOTION_TIME_S * rate), MIN_FRAMES)
+    around = np.pad(size, ((0, 0), (half, half)), mode="reflect")
+    windows = (sliding_window_view(row, 2 * half + 1) for row in around)
+    moving = [np.partition(window, half, axis=1)[:, half] for window in windows]
     return np.asarray(np.maximum(moving, _overall_median(size)))
 
 

@@ -280,12 +280,12 @@ class SlipSearch:
             frame=frame - int(self.starts[take]),
             T_before_after=_pose_change(list(joints.values()), frame),
             p_value=float(np.exp(log_p)),
-            **self.witnesses([o for o in clearest if ratio[o] >= minimum]),
+            **self.names_of_others([o for o in clearest if ratio[o] >= minimum]),
             rotation_known=len(joints) >= MIN_POSE_POINTS,
             take=take,
         )
 
-    def witnesses(self, others: Sequence[int]) -> dict[str, tuple[str, ...]]:
+    def names_of_others(self, others: Sequence[int]) -> dict[str, tuple[str, ...]]:
         """Return what shows a slip, as fields of `SensorSlip`: joints to others."""
         return {"joints": tuple(self.names[other] for other in others)}
 

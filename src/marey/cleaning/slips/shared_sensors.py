@@ -93,6 +93,6 @@ class _SharedSlipSearch(SlipSearch):
         is_rigid = np.sum(left**2) < FEW * np.sum(displaced**2)
         return slip if is_rigid and n_displaced >= MIN_POSE_POINTS else None
 
-    def witnesses(self, others: Sequence[int]) -> dict[str, tuple[str, ...]]:
+    def names_of_others(self, others: Sequence[int]) -> dict[str, tuple[str, ...]]:
         """Return what shows a slip: markers."""
         return {"markers": tuple(self.labels[marker] for marker in others)}

@@ -21,7 +21,7 @@ from marey.cli.application import (
     err,
     out,
     print_json,
-    render_finding,
+    render_cause,
 )
 from marey.cli.solve_progress import show_solve_progress
 
@@ -155,10 +155,12 @@ NO_OUTPUTS: list[Path] = []
 
 def _print_written(paths: "Sequence[Path]", lost: "Sequence[Finding]") -> None:
     """Print the files that were written, and what they could not keep as it was."""
+    from marey.report import group_findings
+
     for path in paths:
         err.print(f"wrote {escape(str(path))}")
-    for finding in lost:
-        err.print(render_finding(finding))
+    for cause in group_findings(lost):
+        err.print(render_cause(cause))
 
 
 def solve(

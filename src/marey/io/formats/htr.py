@@ -217,7 +217,7 @@ def _radians_per_unit(file: File, header: Mapping[str, str]) -> float:
     if not word.startswith(("deg", "rad")):
         file.note(
             "angles-assumed",
-            f"the file says {word!r} for its RotationUnits: took degrees",
+            f"the file says {word!r} for its RotationUnits: degrees are assumed",
             subject="angles",
         )
     return 1.0 if word.startswith("rad") else float(np.radians(1.0))

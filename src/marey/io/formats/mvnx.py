@@ -190,7 +190,7 @@ def _read_subject(file: File) -> _MvnxSubject:
         file.fail("mvnx with a subject", root.name, line=root.line)
     if len(subjects) > 2:
         count = len(subjects) - 1
-        text = f"the file holds {count} subjects: took the first"
+        text = f"the file holds {count} subjects: the first is read"
         file.note("subjects-several", text, value=count)
     return subjects[0]
 

@@ -168,7 +168,7 @@ def _read_archive(file: File) -> tuple[dict[str, np.ndarray], Any]:
 
 
 def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
-    """Return an entry, never more of it than it says it has."""
+    """Return the bytes of an entry, at most as many as its header states."""
     with archive.open(entry) as handle:
         return handle.read(entry.file_size)
 

@@ -223,7 +223,7 @@ def _check_counts(file: File, head: TableHeader, points: np.ndarray) -> None:
         file.note(
             "markers-mismatch",
             f"markers declared {markers}, named {len(head.columns)}, "
-            f"present {n_markers}: took {n_markers}",
+            f"present {n_markers}: {n_markers} are read",
             value=n_markers,
         )
 

@@ -8,9 +8,9 @@ linear blend skinning (`BodyMesh.skin`).
 
 from marey.io.scene.body_mesh import BodyMesh as BodyMesh
 from marey.io.scene.body_mesh import build_body_mesh as build_body_mesh
-from marey.io.scene.figures import Figure as Figure
 from marey.io.scene.figures import MarkerTracks as MarkerTracks
 from marey.io.scene.figures import Scene as Scene
+from marey.io.scene.figures import SceneFigure as SceneFigure
 from marey.io.scene.figures import SceneTake as SceneTake
 from marey.io.scene.figures import build_scene as build_scene
 from marey.io.scene.format import scene_format as scene_format

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from marey.anatomy import names as vrm
 from marey.io.scene import surfaces
 from marey.io.scene.balls import Balls, place_balls
-from marey.io.scene.surfaces import Surface
+from marey.io.scene.surfaces import TriangleMesh
 from marey.numerics import geometry
 from marey.skeleton import Skeleton
 
@@ -124,14 +124,14 @@ def _surface(
     fineness: int,
     *,
     mirrored: bool,
-) -> Surface:
+) -> TriangleMesh:
     """Return the surface around balls; a mirrored one is the mirror of its mirror's."""
     sign = MIRROR if mirrored else np.ones(3)
     directions = surfaces.ball_directions(fineness)
     hull = surfaces.hull_of_balls(center * sign, radius, directions)
     longest = float(radius.mean()) * MAX_FINENESS / fineness
     vertices, faces = surfaces.split_long_edges(hull, longest)
-    return Surface(vertices * sign, faces[:, ::-1] if mirrored else faces)
+    return TriangleMesh(vertices * sign, faces[:, ::-1] if mirrored else faces)
 
 
 def _weights(

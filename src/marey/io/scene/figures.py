@@ -59,7 +59,7 @@ class SceneTake:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Figure:
+class SceneFigure:
     """One performer, animal or prop: its body, and how it moves in every take."""
 
     name: str
@@ -78,7 +78,7 @@ class Figure:
 class Scene:
     """Figures and takes, in metres and +Z up; without takes the figures are at rest."""
 
-    figures: tuple[Figure, ...]
+    figures: tuple[SceneFigure, ...]
     takes: tuple[SceneTake, ...]
 
 
@@ -118,10 +118,10 @@ def build_scene(thing: Skeleton | Motion | Solution, *, markers: bool = False) -
 
 def _figure(
     name: str, skeleton: Skeleton, motions: Sequence[Motion], number: int = 0
-) -> Figure:
+) -> SceneFigure:
     held = tuple(map(_without_gaps, motions))
     color = COLORS[number % len(COLORS)]
-    return Figure(name, skeleton, build_body_mesh(skeleton), held, color)
+    return SceneFigure(name, skeleton, build_body_mesh(skeleton), held, color)
 
 
 def _without_gaps(motion: Motion) -> Motion:

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 Array = np.ndarray
 
 
-class Surface(NamedTuple):
+class TriangleMesh(NamedTuple):
     """A closed surface of triangles."""
 
     vertices: Float[Array, "vertex 3"]
@@ -34,7 +34,7 @@ def hull_of_balls(
     center: Float[Array, "ball 3"],
     radius: Float[Array, " ball"],
     directions: Float[Array, "direction 3"],
-) -> Surface:
+) -> TriangleMesh:
     """Return the closed surface of the convex hull of balls, faces outward.
 
     Args:
@@ -54,10 +54,10 @@ def hull_of_balls(
         "fi,fi->f", _face_normals(vertices, faces), hull.equations[:, :3]
     )
     faces[inward < 0.0] = faces[inward < 0.0, ::-1]
-    return Surface(vertices, faces)
+    return TriangleMesh(vertices, faces)
 
 
-def split_long_edges(surface: Surface, longest: float) -> Surface:
+def split_long_edges(surface: TriangleMesh, longest: float) -> TriangleMesh:
     """Return the same closed surface with no edge longer than `longest`.
 
     Bisection of terminal edges (Rivara 1984): an edge that is the longest of both of
@@ -73,7 +73,7 @@ def split_long_edges(surface: Surface, longest: float) -> Surface:
         split = np.bincount(longest_edge, minlength=len(edges)) == 2
         split &= length > longest
         if not split.any():
-            return Surface(vertices, faces)
+            return TriangleMesh(vertices, faces)
         middle = np.full(len(edges), -1)
         middle[split] = len(vertices) + np.arange(split.sum())
         vertices = np.concatenate([vertices, vertices[edges[split]].mean(axis=1)])
@@ -89,18 +89,18 @@ def split_long_edges(surface: Surface, longest: float) -> Surface:
         faces = np.concatenate([faces[~halved], halves])
 
 
-def vertex_normals(surface: Surface) -> Float[Array, "vertex 3"]:
+def vertex_normals(surface: TriangleMesh) -> Float[Array, "vertex 3"]:
     """Return the unit normal at each vertex: the mean of its faces', by their areas."""
     normals = np.zeros_like(surface.vertices)
     np.add.at(normals, surface.faces.T, _face_normals(*surface))
     return np.asarray(normals / np.linalg.norm(normals, axis=1, keepdims=True))
 
 
-def join_surfaces(surfaces: Sequence[Surface]) -> Surface:
+def join_surfaces(surfaces: Sequence[TriangleMesh]) -> TriangleMesh:
     """Return several surfaces as one."""
     first = np.cumsum([0, *(len(vertices) for vertices, _ in surfaces)])
     parts = zip(surfaces, first[:-1], strict=True)
-    return Surface(
+    return TriangleMesh(
         np.concatenate([vertices for vertices, _ in surfaces]),
         np.concatenate([faces + start for (_, faces), start in parts]),
     )

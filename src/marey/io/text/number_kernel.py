@@ -10,7 +10,7 @@ from typing import no_type_check
 
 import numpy as np
 
-from marey.numerics.jit import njit
+from marey.numerics.jit import NO_WRAPPERS, njit
 
 NUMBER, BLANK, NAN, WORD, LONG = 0, 1, 2, 3, 4
 
@@ -75,7 +75,7 @@ def fast_number(data, i):
 
 
 @no_type_check
-@njit(cache=True)
+@njit(cache=True, **NO_WRAPPERS)
 def scan_number(data, i, stop):
     """Return (status, value, next index) of the number that begins at data[i]."""
     negative = data[i] == 45
@@ -107,7 +107,7 @@ def scan_number(data, i, stop):
 
 
 @no_type_check
-@njit(cache=True)
+@njit(cache=True, **NO_WRAPPERS)
 def _decimal(mantissa, exponent):
     """Return (status, mantissa * 10**exponent); LONG of a mantissa below zero."""
     if mantissa == 0:
@@ -124,7 +124,7 @@ def _decimal(mantissa, exponent):
 
 
 @no_type_check
-@njit(cache=True)
+@njit(cache=True, **NO_WRAPPERS)
 def _significant(data, i, stop):
     """Return how many digits follow the leading zeros."""
     count = 0
@@ -136,7 +136,7 @@ def _significant(data, i, stop):
 
 
 @no_type_check
-@njit(cache=True)
+@njit(cache=True, **NO_WRAPPERS)
 def _exponent(data, i, stop):
     """Return (power, next index); the index stays put when no digits follow."""
     start = i
@@ -154,7 +154,7 @@ def _exponent(data, i, stop):
 
 
 @no_type_check
-@njit(cache=True)
+@njit(cache=True, **NO_WRAPPERS)
 def _scaled(mantissa, exponent):
     """Return (status, mantissa * 10**exponent) correctly rounded, or LONG.
 
@@ -180,7 +180,7 @@ def _scaled(mantissa, exponent):
 
 
 @no_type_check
-@njit(cache=True)
+@njit(cache=True, **NO_WRAPPERS)
 def _product(a, b):
     """Return a * b as the rounded product and its exact error."""
     product = a * b
@@ -197,7 +197,7 @@ def _product(a, b):
 
 
 @no_type_check
-@njit(cache=True)
+@njit(cache=True, **NO_WRAPPERS)
 def _is_nan(data, start, stop):
     if stop - start != 3:
         return False
@@ -206,7 +206,7 @@ def _is_nan(data, start, stop):
 
 
 @no_type_check
-@njit(cache=True)
+@njit(cache=True, **NO_WRAPPERS)
 def parse_cell(data, i, stop, delimiter):
     """Return (status, value, index after the cell) of the cell that begins at data[i].
 

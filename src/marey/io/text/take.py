@@ -109,7 +109,7 @@ def _decide_rate(
         file.note(
             "times-uneven",
             f"{uneven.mean():.0%} of the time steps differ from their mean by over "
-            f"{MAX_STEP_DEVIATION:.0%}: took even frames at {rate:.6g} Hz",
+            f"{MAX_STEP_DEVIATION:.0%}: even frames at {rate:.6g} Hz are assumed",
             value=rate,
         )
     note, stated = "mean step of the time column", f"{rate:.10g}"

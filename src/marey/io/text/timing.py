@@ -73,7 +73,7 @@ def decide_rate(
         if fact.how == "stated" and abs(found / rate - 1.0) > tolerance:
             file.note(
                 "rate-mismatch",
-                f"{note} says {rate:g} Hz, the times {found:g} Hz: took {rate:g}",
+                f"{note} says {rate:g} Hz, the times {found:g} Hz: {rate:g} Hz is used",
                 value=found,
             )
     _check_steps(file, times)

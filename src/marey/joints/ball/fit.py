@@ -335,7 +335,8 @@ class _BallFit:
     def _exact_residuals(self, estimates: PairEstimates) -> CenterEstimates:
         """Return the centres with residuals from the frames, not from the sums.
 
-        For the refined pairs, and where the sums have lost the digits.
+        Only residuals of refined pairs, and those that are as small as the rounding of
+        the sums, are computed again.
         """
         centers, raw = estimates.centers, estimates.system.raw
         lost = centers.residual < ROUNDING_SHARE * np.sqrt(raw.square)

@@ -221,7 +221,7 @@ class PosePropagation:
         is_posed = self.stacked.determined[body]
         moving = self._recorded_noise.of_body(body) if is_posed else None
         return self.stacked.marker_noise_covariance(
-            in_parent, self.noise[parent], moving
+            compute_moments(in_parent), self.noise[parent], moving
         )
 
     def pose(self, constants: BodyConstants) -> None:

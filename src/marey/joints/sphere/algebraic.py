@@ -60,44 +60,29 @@ class AlgebraicFit:
     def __init__(
         self, moments: SphereMoments, basis: Basis, *, bias_corrected: bool
     ) -> None:
+        from marey.joints.sphere.algebraic_kernel import (
+            MarkerMoments,
+            fit_squared_radii,
+        )
+
         self.moments, self.basis, self.bias_corrected = moments, basis, bias_corrected
         self._C = basis.T @ moments.second @ basis
-        self._trace = np.trace(moments.second, axis1=-2, axis2=-1)
-        self._origin = np.average(moments.mean, axis=0, weights=moments.count)
-        self._mean = (moments.mean - self._origin) @ basis
-        right = np.einsum("mij,mj->mi", self._C, self._mean)
-        self._right = 0.5 * moments.third @ basis + right
+        self._trace = np.einsum("mii->m", moments.second)
+        origin = moments.count @ moments.mean / moments.count.sum()
+        mean, third = (moments.mean - origin) @ basis, moments.third @ basis
+        right = 0.5 * third + np.einsum("mij,mj->mi", self._C, mean)
         smallest = np.linalg.eigvalsh(basis.T @ moments.covariance @ basis)[0]
         self._max_subtracted = (1.0 - MIN_MOMENT_SHARE) * max(smallest, 0.0)
-        self._set_center(0.0, moments.count)
-        if bias_corrected:
-            self._remove_bias()
-
-    def _remove_bias(self) -> None:
-        """Find a centre and a noise variance that are consistent with each other.
-
-        Each round subtracts the noise variance from the second moments, solves for the
-        centre, and estimates the variance from the radii about that centre.
-        """
-        for _ in range(MAX_ITERATIONS):
-            before = self.center
-            self._set_center(self._subtracted_variance(), self._radius_weights())
-            step = self.center - before
-            if step @ step <= 1e-20 * self._distances[1].max():
-                break
-
-    def _set_center(self, subtracted: float, weight: np.ndarray) -> None:
-        """Solve sum_j w_j (C_j - subtracted I) (c - mean_j) = sum_j w_j S_j / 2 for c.
-
-        Then estimate the variance about that centre.
-        """
-        k, basis = self.basis.shape[1], self.basis
-        A = (weight @ self._C.reshape(-1, k * k)).reshape(k, k)
-        A = A - subtracted * weight.sum() * np.eye(k)
-        b = weight @ (self._right - subtracted * self._mean)
-        self.center = self._origin + basis @ _solve(A, b)  # Eq. 5; Eq. 6 in a plane
-        self._distances = self._squared_distances()
-        self.variance = self._noise_variance()
+        in_basis = (moments.count, mean, self._C, right, third, self._trace)
+        arrays = [np.ascontiguousarray(x) for x in (*in_basis, moments.fourth)]
+        fit = fit_squared_radii(
+            MarkerMoments(*arrays),
+            (self._max_subtracted, TINY_SQUARE_SHARE, ROUNDING),
+            MAX_ITERATIONS if bias_corrected else 0,
+        )
+        self.center = origin + basis @ fit.center  # Eq. 5; Eq. 6 in a plane
+        self.variance = float(fit.variance[0])
+        self._square, self._scatter = fit.square, fit.scatter
 
     @property
     def freedom(self) -> float:
@@ -111,32 +96,8 @@ class AlgebraicFit:
 
         In a plane each marker is measured from the point of the axis at its own height.
         """
-        return self._distances
-
-    def _squared_distances(self) -> SquaredDistances:
-        moments, trace = self.moments, self._trace
-        d = (self.center - moments.mean) @ self.basis @ self.basis.T
-        square = trace + np.einsum("mi,mi->m", d, d)
-        twice = 2.0 * d
-        slope = np.einsum("mij,mj->mi", moments.second, twice) - 2.0 * moments.third
-        variance = moments.fourth - trace**2 + np.einsum("mi,mi->m", twice, slope)
-        return d, square, np.maximum(variance, 0.0)  # Eq. 1
-
-    def _noise_variance(self) -> float:
-        r"""Return the variance of one coordinate that explains the scatter of radii.
-
-        Isotropic noise of variance s gives
-
-        .. math:: \mathrm{var}|x - c|^2 = 4 R^2 s + 2 k s^2, \quad
-            \mathrm{mean}|x - c|^2 = R^2 + k s,
-
-        with k = 3, which is solved for s. In square metres.
-        """
-        _, square, variance = self.squared_distances()
-        k = len(self.center)
-        root = np.sqrt(np.maximum((2.0 * square) ** 2 - 2.0 * k * variance, 0.0))
-        of_marker = _quotient(variance, 2.0 * square + root)
-        return float(self.moments.count @ of_marker / self.freedom)
+        d = (self.center - self.moments.mean) @ self.basis @ self.basis.T
+        return d, self._square, self._scatter
 
     def _subtracted_variance(self) -> float:
         """Return the noise variance, limited so that C - variance I stays positive."""
@@ -144,12 +105,13 @@ class AlgebraicFit:
 
     def _radius_weights(self) -> np.ndarray:
         """Return weights that make squared radii count as radii: 1 / R^2."""
-        _, square, _ = self.squared_distances()
-        smallest = TINY_SQUARE_SHARE * square.max()
-        return np.asarray(self.moments.count / np.maximum(square, smallest))
+        smallest = TINY_SQUARE_SHARE * self._square.max()
+        return np.asarray(self.moments.count / np.maximum(self._square, smallest))
 
     def _inverse_normal_matrix(self) -> tuple[np.ndarray, np.ndarray, float]:
         """Return that inverse, the weight of one position, the variance subtracted."""
+        from marey.joints.sphere.symmetric_kernel import pseudo_inverse
+
         count = self.moments.count
         subtracted, weight = 0.0, np.ones(len(count))
         if self.bias_corrected:
@@ -157,7 +119,7 @@ class AlgebraicFit:
             weight = _quotient(self._radius_weights(), count)
         C = self._C - subtracted * np.eye(self.basis.shape[1])
         H = np.einsum("m,mij->ij", weight * count, C)
-        return np.linalg.pinv(H, rcond=ROUNDING, hermitian=True), weight, subtracted
+        return pseudo_inverse(H, ROUNDING), weight, subtracted
 
     def covariance(self) -> Float[np.ndarray, "3 3"]:
         """Return the covariance of the centre if the noise is white and isotropic.
@@ -166,8 +128,7 @@ class AlgebraicFit:
         from moments; in square metres.
         """
         inverse, weight, _ = self._inverse_normal_matrix()
-        _, _, scatter = self.squared_distances()
-        scale = (0.5 * weight) ** 2 * self.moments.count * scatter
+        scale = (0.5 * weight) ** 2 * self.moments.count * self._scatter
         gain = self.basis @ inverse
         return np.asarray(gain @ np.einsum("m,mij->ij", scale, self._C) @ gain.T)
 
@@ -220,15 +181,6 @@ def _normal_gain(moments: SphereMoments) -> np.ndarray:
     value, vector = np.linalg.eigh(moments.covariance)
     inverse_gap = _quotient(np.ones(2), (value[1:] - value[0]).clip(0.0))
     return np.asarray((vector[:, 1:] * inverse_gap) @ vector[:, 1:].T)
-
-
-def _solve(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Solve by Cholesky; for a matrix that is not positive, by the pseudo-inverse."""
-    try:
-        L = np.linalg.cholesky(A)
-    except np.linalg.LinAlgError:
-        return np.asarray(np.linalg.pinv(A, rcond=ROUNDING, hermitian=True) @ b)
-    return np.asarray(np.linalg.solve(L.T, np.linalg.solve(L, b)))
 
 
 def _quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -155,7 +155,8 @@ def fit_sphere(
         OptionError: If an option is not known.
     """
     points = _by_marker(points)
-    sphere, moments = fit_center(points, estimator, kind, axis, noise)
+    moments = compute_moments(points)
+    sphere = fit_center(points, moments, estimator, kind, axis, noise)
     if sphere.reason:
         return sphere
     if estimator == "geometric":
@@ -170,24 +171,24 @@ def fit_sphere(
 
 def fit_center(
     points: Float[np.ndarray, "frame marker 3"],
+    moments: SphereMoments,
     estimator: SphereEstimator,
     kind: KindChoice,
     axis: Float[np.ndarray, " 3"] | None,
     noise: Float[np.ndarray, "3 3"] | None,
-) -> tuple[Sphere, SphereMoments]:
-    """Return `fit_sphere` without the covariance of the centre, and the moments."""
-    moments = compute_moments(points)
+) -> Sphere:
+    """Return `fit_sphere` without the covariance of the centre."""
     sphere = fit_sphere_to_moments(
         moments, estimator=estimator, kind=kind, axis=axis, noise=noise
     )
     if sphere.reason:
-        return sphere, moments
+        return sphere
     if estimator == "geometric":
         sphere = _refine(points, sphere)
     if sphere.kind == "hinge" and axis is None:
         influence = algebraic.axis_influence(points, moments, sphere.axis)
         sphere = replace(sphere, axis_covariance=sandwich_covariance(influence))
-    return sphere, moments
+    return sphere
 
 
 def fit_sphere_to_moments(
@@ -218,7 +219,9 @@ def fit_sphere_to_moments(
     fit = fits[kind]
     _, square, _ = fit.squared_distances()
     radius = np.sqrt((square - len(fit.center) * fit.variance).clip(0.0))
-    axis_covariance = np.full((3, 3), np.nan)
+    covariance, axis_covariance = np.full((2, 3, 3), np.nan)
+    if estimator != "geometric":
+        covariance = fit.covariance()
     if kind == "hinge" and not axis_given:
         axis_covariance = algebraic.white_noise_axis_covariance(moments, fit.variance)
     sphere = Sphere(
@@ -228,7 +231,7 @@ def fit_sphere_to_moments(
         axis=axis if kind == "hinge" else np.full(3, np.nan),
         noise=float(np.sqrt(fit.variance)),
         spread=np.sqrt(value.clip(0.0)),
-        covariance=fit.covariance(),
+        covariance=covariance,
         axis_covariance=axis_covariance,
     )
     return _with_free_axis(sphere)

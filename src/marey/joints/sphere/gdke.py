@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy.linalg import block_diag
 
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
@@ -46,6 +45,7 @@ from marey.joints.sphere.sandwich import sandwich_covariance
 from marey.joints.sphere.sides import (
     OneSidedFit,
     align_along_hinge,
+    block_diagonal,
     fallback_center,
     fill_missing_side,
     fit_both_centers,
@@ -141,13 +141,26 @@ def fit(takes: tuple[Bodies, ...], **options: Any) -> JointFits:
     pair = rough.pair
     columns = {name: getattr(rough, name).copy() for name in FITTED_COLUMNS}
     kind = list(rough.kind)
-    for row in _fitted_rows(stacked, rough).tolist():
-        a, b = pair[row].tolist()
-        pair_fit = _fit_pair(stacked, a, b, estimator, poses)
-        fields = (_two_sided_row if pair_fit.two_sided else _one_sided_row)(pair_fit)
-        kind[row] = fields.pop("kind")
-        for name, value in fields.items():
-            columns[name][row] = value
+
+    def fit_rows(rows: Rows, estimator: SphereEstimator) -> None:
+        for row in rows.tolist():
+            a, b = pair[row].tolist()
+            pair_fit = _fit_pair(stacked, a, b, estimator, poses)
+            of_sides = _two_sided_row if pair_fit.two_sided else _one_sided_row
+            fields = of_sides(pair_fit)
+            kind[row] = fields.pop("kind")
+            for name, value in fields.items():
+                columns[name][row] = value
+
+    has_axes = stacked.determined[pair].all(axis=1) & np.isfinite(rough.residual)
+    joined = candidate_pairs(pair, np.where(has_axes, rough.residual, np.nan))
+    if estimator == "geometric":
+        # From moments alone, to see which pairs may be joined.
+        fit_rows(np.flatnonzero(~has_axes), "corrected")
+        joined |= ~has_axes & candidate_pairs(pair, columns["residual"])
+    else:
+        joined |= ~has_axes
+    fit_rows(np.flatnonzero(joined), estimator)
     one_sided = np.isnan(columns["spread"]).all(axis=1)
     noise = _expected_residual(poses, pair, columns, one_sided)
     return replace(rough, kind=tuple(kind), noise=noise, **columns)
@@ -164,17 +177,6 @@ def _fit_roughly(
     estimates = PairEstimates(pair, poses, system, centers, scatter)
     mediated = mediation_ratios(takes, sums, pair)
     return assemble_joint_fits(estimates, takes[0], mediated)
-
-
-def _fitted_rows(stacked: StackedTakes, rough: JointFits) -> Rows:
-    """Return the pairs that are fitted to paths of markers.
-
-    They may be joined, by their residual in the rough fit, or one body has no axes.
-    """
-    two_sided = stacked.determined[rough.pair].all(axis=1)
-    residual = np.where(two_sided, rough.residual, np.nan)
-    joined = candidate_pairs(rough.pair, residual)
-    return np.flatnonzero(joined | ~two_sided | ~np.isfinite(residual))
 
 
 def _fit_pair(
@@ -201,7 +203,7 @@ def _fit_pair(
 
     in_a, in_b = fit_in(a, b), fit_in(b, a)
     unknown = np.full((6, 6), np.nan)
-    T_a_b = geometry.inverse(takes.T[:, a]) @ takes.T[:, b]
+    T_a_b = takes.T_body_world[:, a] @ takes.T[:, b]
     both = all(has_axes.values())
     pair_fit = _PairFit(T_a_b, both, in_a, in_b, unknown, unknown)
     if not pair_fit.two_sided:
@@ -226,7 +228,7 @@ def _from_single_sides(pair_fit: _PairFit) -> _PairFit:
     in_a, in_b = remove_bias(pair_fit.in_a), remove_bias(pair_fit.in_b)
     in_a, in_b = fill_missing_side(pair_fit.both_seen, in_a, in_b)
     influence = np.concatenate([in_a.influence, in_b.influence], axis=1)
-    disagreement = block_diag(in_a.disagreement, in_b.disagreement)
+    disagreement = block_diagonal(in_a.disagreement, in_b.disagreement)
     covariance = sandwich_covariance(influence) + disagreement
     return replace(pair_fit, in_a=in_a, in_b=in_b, covariance=covariance)
 
@@ -294,7 +296,7 @@ def _one_sided_row(pair_fit: _PairFit) -> dict[str, Any]:
     if len(noise) == 1 and len(pair_fit.both_seen):
         sides = list(fill_missing_side(pair_fit.both_seen, *sides))
     covariance = sandwich_covariance(np.concatenate([s.influence for s in sides], 1))
-    covariance += block_diag(*(side.disagreement for side in sides))
+    covariance += block_diagonal(*(side.disagreement for side in sides))
     axes = np.full((6, 6), np.nan)
     for i, side in enumerate(sides):
         block = slice(3 * i, 3 * i + 3)

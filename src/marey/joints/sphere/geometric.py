@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
-from scipy.linalg import eigh
 
 from marey.joints.noise import MIN_INFORMATION_SHARE, BodyNoise
 from marey.joints.sphere.algebraic import ROUNDING, Basis, Center
@@ -96,6 +95,8 @@ class EstimatingEquation:
         """
         from scipy.special import chdtri  # slow to import
 
+        from marey.joints.sphere.symmetric_kernel import count_rank
+
         n_markers = self.score.shape[1] - self.has_residual
         directions = self.score.shape[2]
         total = self.score.sum(axis=0)
@@ -103,7 +104,7 @@ class EstimatingEquation:
         for m in range(n_markers):
             of_marker = sandwich_covariance(self.score[:, m])
             square += total[m] @ inverse(of_marker, 1e-9) @ total[m]
-            freedom += int(np.linalg.matrix_rank(of_marker, hermitian=True))
+            freedom += count_rank(of_marker, directions * np.finfo(float).eps)
         limit = chdtri(max(freedom, 1), DISAGREEMENT_LEVEL)
         if n_markers < 2 or freedom < 1 or square <= limit:
             return np.zeros((directions, directions))
@@ -147,18 +148,12 @@ def refine_center(points: Points, center: Center, basis: Basis) -> Center:
 
     Gauss-Newton steps, which end when one does not reduce the cost.
     """
-    best, best_center = np.inf, center
-    for _ in range(MAX_ITERATIONS):
-        sums = _sum_radii(points, center, basis)
-        cost = float(sums.square.sum())
-        if not cost < best:
-            break
-        best, best_center = cost, center
-        step = inverse(sums.gauss_newton.sum(axis=0)) @ sums.score.sum(axis=0)
-        center = center + basis @ step
-        if np.sum(step**2) <= 1e-22 * sums.radius.max() ** 2:
-            break
-    return best_center
+    from marey.joints.sphere import radii_kernel  # numba is slow to import
+
+    P = basis @ basis.T
+    points = np.ascontiguousarray(points)
+    found = radii_kernel.refine_center(points, center, P, ROUNDING, MAX_ITERATIONS)
+    return np.asarray(found)
 
 
 def remove_axis_bias(
@@ -176,7 +171,7 @@ def remove_axis_bias(
         equation = RadiusEquation.at(points, moved, basis, bias)
         return np.asarray(basis @ inverse(equation.hessian) @ equation.score)
 
-    return take_newton_steps(step, center, _farthest(points, center))
+    return take_newton_steps(step, center, farthest_position(points, center))
 
 
 def take_newton_steps(
@@ -260,7 +255,7 @@ def axis_noise_bias(
 
     Its derivative by the centre is a forward difference.
     """
-    step = np.sqrt(np.finfo(float).eps) * _farthest(points, center)
+    step = np.sqrt(np.finfo(float).eps) * farthest_position(points, center)
     score = _expected_score(points, center, basis, noise)
     derivative = np.zeros((*score.shape, score.shape[1]))
     for i, direction in enumerate(basis.T):
@@ -271,9 +266,10 @@ def axis_noise_bias(
     )
 
 
-def _farthest(points: Points, center: Center) -> float:
+def farthest_position(points: Points, center: Center) -> float:
     """Return the largest distance of a position from a centre, in metres."""
-    return float(np.sqrt(np.nanmax(np.sum((points - center) ** 2, axis=-1))))
+    arm = points - center
+    return float(np.sqrt(np.nanmax(np.einsum("fmi,fmi->fm", arm, arm))))
 
 
 def limit_noise_share(
@@ -284,14 +280,11 @@ def limit_noise_share(
     In every direction at least `MIN_INFORMATION_SHARE` of the observed one: the
     Hessians are blended with the observed ones as far as needed.
     """
-    total, upper = hessian.sum(axis=0), observed.sum(axis=0)
-    upper = upper + ROUNDING * np.trace(upper) * np.eye(len(upper))
-    if not np.trace(upper) > 0.0:
-        return hessian
-    smallest = eigh(total, upper, eigvals_only=True)[0]
-    lacking = MIN_INFORMATION_SHARE - smallest
-    blend = np.clip(lacking / max(1.0 - smallest, ROUNDING), 0.0, 1.0)
-    return np.asarray(hessian + blend * (observed - hessian))
+    from marey.joints.sphere import radii_kernel  # numba is slow to import
+
+    both = np.ascontiguousarray(hessian), np.ascontiguousarray(observed)
+    found = radii_kernel.limit_noise_share(*both, MIN_INFORMATION_SHARE, ROUNDING)
+    return np.asarray(found)
 
 
 def _expected_score(
@@ -307,4 +300,6 @@ def _expected_score(
 
 def inverse(H: np.ndarray, rcond: float = ROUNDING) -> np.ndarray:
     """Return the pseudo-inverse of a symmetric matrix."""
-    return np.asarray(np.linalg.pinv(H, rcond=rcond, hermitian=True))
+    from marey.joints.sphere.symmetric_kernel import pseudo_inverse
+
+    return np.asarray(pseudo_inverse(np.ascontiguousarray(H), rcond))

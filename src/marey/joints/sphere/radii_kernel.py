@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from marey.joints.sphere.symmetric_kernel import pseudo_inverse, smallest_ratio
 from marey.numerics.jit import inner, lean
 from marey.numerics.vector3_kernel import cross, dot, rotate
 
@@ -171,3 +172,69 @@ def expected_score(points, center, P, C, anchor):
         count = max(sums.count[m], 1.0)
         out[m, 0], out[m, 1], out[m, 2] = s0 / count, s1 / count, s2 / count
     return out
+
+
+@njit(cache=True, error_model="numpy")
+def refine_center(points, center, P, rcond, max_iterations):
+    """Return the nearby centre whose distances to each marker vary least.
+
+    Gauss-Newton steps, which end when one does not reduce the cost.
+
+    Args:
+        points: The positions.
+        center: The first centre.
+        P: Projection onto the directions in which radii are measured.
+        rcond: As in `pseudo_inverse`.
+        max_iterations: Largest number of steps.
+    """
+    best, center, no_scores = np.inf, center.copy(), np.zeros((0, 0, 3))
+    best_center, total, score = center.copy(), np.empty((3, 3)), np.empty(3)
+    for _ in range(max_iterations):
+        sums = sum_radii(points, center, P, no_scores)
+        cost = sums.square.sum()
+        if not cost < best:
+            break
+        best = cost
+        best_center[:] = center
+        for i in range(3):
+            score[i] = sums.score[:, i].sum()
+            for j in range(3):
+                total[i, j] = sums.gauss_newton[:, i, j].sum()
+        inverse, length = pseudo_inverse(total, rcond), 0.0
+        for i in range(3):
+            step = dot(inverse[i], score)
+            center[i] += step
+            length += step * step
+        if length <= 1e-22 * sums.radius.max() ** 2:
+            break
+    return best_center
+
+
+@njit(cache=True, error_model="numpy")
+def limit_noise_share(hessian, observed, smallest_share, rounding):
+    """Return Hessians whose sum keeps a minimal share of the observed information.
+
+    They are blended with the observed ones as far as needed.
+
+    Args:
+        hessian: (part, n, n).
+        observed: (part, n, n).
+        smallest_share: Least information over the observed one in any direction.
+        rounding: Share of the trace of a matrix that is rounding.
+    """
+    parts, n = observed.shape[:2]
+    total, upper, trace = np.zeros((n, n)), np.zeros((n, n)), 0.0
+    for part in range(parts):
+        for i in range(n):
+            trace += observed[part, i, i]
+            for j in range(n):
+                total[i, j] += hessian[part, i, j]
+                upper[i, j] += observed[part, i, j]
+    if not trace > 0.0:
+        return hessian
+    for i in range(n):
+        upper[i, i] += rounding * trace
+    smallest = smallest_ratio(total, upper)
+    blend = (smallest_share - smallest) / max(1.0 - smallest, rounding)
+    blend = min(max(blend, 0.0), 1.0)
+    return hessian + blend * (observed - hessian)

@@ -22,19 +22,9 @@ def sandwich_covariance(
     consecutive frames (overlapping batch means), which accounts for noise that is
     correlated in time. Frames of zero influence count as occluded.
     """
-    influence = influence[np.einsum("fi->f", np.abs(influence)) > 0.0]
-    n, size = influence.shape
-    if n == 0:
-        return np.zeros((size, size))
-    # The fit uses up degrees of freedom: its residuals are too small by that factor.
-    used = size + 1
-    single = n / max(n - used, 1) * influence.T @ influence
-    length = -(-n // MAX_WINDOWS)
-    total = np.concatenate([np.zeros((1, size)), np.cumsum(influence, axis=0)])
-    sums = total[length:] - total[:-length]
-    share = n / (length * len(sums)) * n / max(n - used * length, length)
-    windowed = share * sums.T @ sums
-    inverse = np.linalg.pinv(single, rcond=1e-12, hermitian=True)
-    ratio = np.trace(np.asarray(inverse) @ windowed) / size
+    from marey.joints.sphere.sandwich_kernel import sum_influences  # numba is slow
+
+    size = influence.shape[1]
     limit = 1.0 + MIN_EXCESS_SIGMAS * np.sqrt(2.0 / (size * MAX_WINDOWS))
-    return np.asarray(windowed if ratio > limit else single)
+    influence = np.ascontiguousarray(influence)
+    return np.asarray(sum_influences(influence, MAX_WINDOWS, limit))

@@ -10,7 +10,6 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from jaxtyping import Float
-from scipy.linalg import block_diag
 
 from marey.joints.ball.closed_form import FREE_SD_M
 from marey.joints.noise import BodyNoise, PoseNoise
@@ -28,11 +27,13 @@ from marey.joints.sphere.geometric import (
     RadiusEquation,
     axis_noise_bias,
     estimating_equation,
+    farthest_position,
     inverse,
     limit_noise_share,
     remove_axis_bias,
     take_newton_steps,
 )
+from marey.joints.sphere.moments import compute_moments
 from marey.joints.stacked_takes import StackedTakes
 from marey.numerics import geometry
 
@@ -107,8 +108,9 @@ def fit_one_side(
         points = takes.markers_in_body(body, moving)
     axis_noise = poses.of_body(body)
     posed = poses.of_body(moving) if takes.determined[moving] else None
-    noise = takes.marker_noise_covariance(points, axis_noise, posed)
-    sphere, moments = fit_center(points, estimator, kind, axis, noise)
+    moments = compute_moments(points)
+    noise = takes.marker_noise_covariance(moments, axis_noise, posed)
+    sphere = fit_center(points, moments, estimator, kind, axis, noise)
     side = OneSidedFit(
         **{field.name: getattr(sphere, field.name) for field in fields(Sphere)},
         points=points,
@@ -233,18 +235,20 @@ def fit_both_centers(
     Returns:
         (center_a, center_b) in metres, and their covariance in square metres.
     """
-    basis = block_diag(sides[0].basis, sides[1].basis)
-    farthest = max(np.nanmax(np.linalg.norm(s.points, axis=-1)) for s in sides)
+    farthest = max(farthest_position(side.points, np.zeros(3)) for side in sides)
     residual = _ResidualSums(T_a_b, sides)
+    basis = block_diagonal(*residual.bases)
 
     def step(centers: Array) -> Array:
         score, hessian = residual.equation(centers.reshape(2, 3))
         parts = [
-            RadiusEquation.at(side.points, center, side.basis, side.bias)
-            for side, center in zip(sides, centers.reshape(2, 3), strict=True)
+            RadiusEquation.at(side.points, center, B, side.bias)
+            for side, center, B in zip(
+                sides, centers.reshape(2, 3), residual.bases, strict=True
+            )
         ]
         score = score + np.concatenate([part.score / part.variance for part in parts])
-        hessian = hessian + block_diag(
+        hessian = hessian + block_diagonal(
             *(part.hessian / part.variance for part in parts)
         )
         return np.asarray(basis @ inverse(hessian) @ score)
@@ -290,21 +294,43 @@ class _ResidualSums:
     def __init__(self, T_a_b: Float[Array, "frame 4 4"], sides: Sides) -> None:
         self.sides, self.T_a_b = sides, T_a_b
         self.start = np.stack([side.center for side in sides])
+        self.bases = sides[0].basis, sides[1].basis
+        square = [_displacement_by_noise(side) for side in sides]
+        self._square_by_noise = [
+            B.T @ M for B, M in zip(self.bases, square, strict=True)
+        ]
+        self._anchors = np.stack([side.axis_noise.anchor for side in sides])
+        information = [
+            N @ B for N, B in zip(self._square_by_noise, self.bases, strict=True)
+        ]
+        self._information_of_noise = block_diagonal(*information)
         self.known = np.isfinite(np.einsum("fij->f", T_a_b))
         self.count = max(int(self.known.sum()), 1)
-        T, B_a = T_a_b[self.known], sides[0].basis
+        T, (B_a, B_b) = T_a_b[self.known], self.bases
         residual = (geometry.apply(T, self.start[1]) - self.start[0]) @ B_a
-        rotation = B_a.T @ T[:, :3, :3] @ sides[1].basis
+        rotation = B_a.T @ T[:, :3, :3] @ B_b
         self._M = rotation.sum(axis=0) / self.count
         flat = rotation.reshape(-1, rotation.shape[-1])
         self._G = flat.T @ flat / self.count
         self._mean = residual.sum(axis=0) / self.count
         self._in_b = np.einsum("fki,fk->i", rotation, residual) / self.count
         self._square = float(np.sum(residual**2)) / self.count
+        size = np.eye(len(self._mean))
+        self._observed = np.block([[size, -self._M], [-self._M.T, self._G]])
 
     def _displacement(self, centers: Centers) -> tuple[Array, Array]:
         moved = centers - self.start
-        return self.sides[0].basis.T @ moved[0], self.sides[1].basis.T @ moved[1]
+        return self.bases[0].T @ moved[0], self.bases[1].T @ moved[1]
+
+    def _expected_score(self, centers: Centers) -> Float[Array, " both"]:
+        """Return the expected score of one frame's residual from noise of the axes.
+
+        The mean square of the displacement by noise grows with the arm, so least
+        squares shorten the arm; this is half its gradient by the centres.
+        """
+        arms = centers - self._anchors
+        a, b = self._square_by_noise
+        return np.concatenate([a @ arms[0], b @ arms[1]])
 
     def variance(self, centers: Centers) -> float:
         """Return the mean square of one coordinate of the residual."""
@@ -317,38 +343,40 @@ class _ResidualSums:
     def equation(self, centers: Centers) -> tuple[Array, Array]:
         """Return the sum of the scores and the Hessian, without their noise bias."""
         x, y = self._displacement(centers)
-        bias = [noise_bias(s, c) for s, c in zip(self.sides, centers, strict=True)]
         score = np.concatenate(
             [self._mean + self._M @ y - x, self._M.T @ x - self._G @ y - self._in_b]
         )
-        score += np.concatenate([expected for expected, _ in bias])
-        observed = np.block([[np.eye(len(x)), -self._M], [-self._M.T, self._G]])
-        corrected = observed - block_diag(*(part for _, part in bias))
+        score += self._expected_score(centers)
+        observed = self._observed
+        corrected = observed - self._information_of_noise
         hessian = limit_noise_share(corrected[None], observed[None])[0]
         scale = self.count / self.variance(centers)
         return scale * score, scale * hessian
 
     def scores(self, centers: Centers) -> Float[Array, "frame both"]:
         """Return the score of every frame, zero where a body is occluded."""
-        T, (B_a, B_b) = self.T_a_b[self.known], (side.basis for side in self.sides)
+        T, (B_a, B_b) = self.T_a_b[self.known], self.bases
         residual = (geometry.apply(T, centers[1]) - centers[0]) @ B_a
         in_b = np.einsum("fki,fk->fi", B_a.T @ T[:, :3, :3] @ B_b, residual)
-        bias = [noise_bias(s, c) for s, c in zip(self.sides, centers, strict=True)]
         score = np.zeros((len(self.T_a_b), 2 * B_a.shape[1]))
         score[self.known] = np.concatenate([residual, -in_b], axis=1)
-        score[self.known] += np.concatenate([expected for expected, _ in bias])
+        score[self.known] += self._expected_score(centers)
         return score / self.variance(centers)
 
 
-def noise_bias(side: OneSidedFit, center: Array) -> tuple[Array, Array]:
-    """Return the expected score of one frame's residual from noise, and its Hessian.
+def _displacement_by_noise(side: OneSidedFit) -> Float[Array, "3 3"]:
+    """Return M with y^T M y, the mean square displacement of a centre at the arm y.
 
-    A noisy rotation w moves the centre c by w x (c - anchor). The mean square of that
-    displacement grows with the arm, so least squares shorten the arm; this is half its
-    gradient by c, and half its second derivative.
+    A noisy rotation w moves the centre by w x y, in the directions of the basis.
     """
     hats = geometry.hat(side.basis.T)
     C = side.axis_noise.rotation_covariance
-    square = np.einsum("kji,jl,klm->im", hats, C, hats)
-    arm = center - side.axis_noise.anchor
-    return side.basis.T @ square @ arm, side.basis.T @ square @ side.basis
+    return np.asarray(np.einsum("kji,jl,klm->im", hats, C, hats))
+
+
+def block_diagonal(a: Float[Array, "n k"], b: Float[Array, "m l"]) -> Array:
+    """Return the matrix with two blocks on its diagonal and zeros elsewhere."""
+    (n, k), (m, j) = a.shape, b.shape
+    both = np.zeros((n + m, k + j))
+    both[:n, :k], both[n:, k:] = a, b
+    return both

@@ -11,10 +11,8 @@ from jaxtyping import Float
 from marey.errors import FormatError
 from marey.io import read
 from marey.library.records import hash_file
+from marey.numerics.thresholds import SAMPLE_FRAMES
 from marey.take import Take
-
-SPREAD_FRAMES = 200
-"""Frames, evenly spaced, that the motion of a take is measured in. More take longer."""
 
 
 def describe_take(path: str, known: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,7 +71,7 @@ def measure_spread(take: Take) -> dict[str, float]:
     distance: 0 on a figure that keeps its pose.
     """
     frames = np.unique(
-        np.linspace(0, take.n_frames - 1, SPREAD_FRAMES).astype(np.int64)
+        np.linspace(0, take.n_frames - 1, SAMPLE_FRAMES).astype(np.int64)
     )
     points = np.concatenate([take.points, take.T_world_sensor[..., :3, 3]], axis=1)
     spread = _distance_spread(points[frames])

@@ -11,9 +11,6 @@ from marey.motion import Motion
 from marey.report import Finding, Table
 from marey.solution import Solution
 
-PICTURE_SIZE = 100
-"""Width and height of the drawing of a take, in its own units."""
-
 
 def facts_of(solution: Solution, findings: Iterable[Finding]) -> dict[str, Any]:
     """Return what the index shows of a solution."""
@@ -90,11 +87,11 @@ def draw_picture(motions: Sequence[Motion]) -> dict[str, str]:
 
 
 def _project(segments: Any) -> Any:
-    """Return segments (segment, end, 3) as whole numbers in the square of a picture."""
+    """Return segments (segment, end, 3) in whole percent of the side of a picture."""
     level = segments.reshape(-1, 3)[:, :2]
     _, _, axes = np.linalg.svd(level - level.mean(axis=0), full_matrices=False)
     flat = np.stack([segments[..., :2] @ axes[0], -segments[..., 2]], axis=-1)
     low, high = flat.min(axis=(0, 1)), flat.max(axis=(0, 1))
-    scale = PICTURE_SIZE / max(float((high - low).max()), 1e-9)
-    centred = (flat - (low + high) / 2.0) * scale + PICTURE_SIZE / 2.0
-    return np.rint(centred).astype(int)
+    scale = 100.0 / max(float((high - low).max()), 1e-9)
+    from_middle = (flat - (low + high) / 2.0) * scale
+    return np.rint(from_middle + 100.0 / 2.0).astype(int)

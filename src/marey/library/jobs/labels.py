@@ -8,20 +8,18 @@ from scipy.optimize import linear_sum_assignment
 
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.numerics.thresholds import SAMPLE_FRAMES
 from marey.pose import fit_pose
 from marey.skeleton import Skeleton
 from marey.take import Take
 
-MAX_ROUNDS = 10
-"""Most rounds of poses and labels; most takes need two or three. Chosen by hand."""
+MAX_ITERATIONS = 10
+"""Most rounds of poses and labels; most takes need two or three."""
 
 MAX_DISTANCE_M = 0.06
 """Farthest that a marker may be, in the median, from where the skeleton predicts its
 label, in metres. Higher labels more markers, and more of them wrong: neighbours on a
 limb are this far apart. Chosen by hand."""
-
-LABEL_FRAMES = 100
-"""Frames, evenly spaced, in which distances are measured. More take longer."""
 
 
 def label_take(take: Take, skeleton: Skeleton, motion: Motion) -> Take:
@@ -40,7 +38,7 @@ def label_take(take: Take, skeleton: Skeleton, motion: Motion) -> Take:
     index = [motion.skeleton.index(name) for name in skeleton.names]
     T_world_joint = motion.T_world_joint()[:, index]
     labelled = take
-    for _ in range(MAX_ROUNDS):
+    for _ in range(MAX_ITERATIONS):
         before = labelled.labels
         labelled = _assign(take, skeleton, T_world_joint)
         if labelled.labels == before:
@@ -54,7 +52,9 @@ def _assign(
     take: Take, skeleton: Skeleton, T_world_joint: Float[np.ndarray, "frame joint 4 4"]
 ) -> Take:
     """Return the take with the labels that poses of the skeleton predict."""
-    frames = np.unique(np.linspace(0, take.n_frames - 1, LABEL_FRAMES).astype(np.int64))
+    frames = np.unique(
+        np.linspace(0, take.n_frames - 1, SAMPLE_FRAMES).astype(np.int64)
+    )
     T_world_marker = T_world_joint[frames][:, skeleton.marker_joint]
     predicted = geometry.apply(T_world_marker, skeleton.marker_offset)
     distance = _median_distance(predicted, take.points[frames])

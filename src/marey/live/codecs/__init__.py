@@ -4,7 +4,6 @@ A packet that is cut or forged raises `marey.StreamError`. Nothing is allocated 
 count before the packet is known to hold as much.
 """
 
-from marey.live.codecs.message import MessageDecoder as MessageDecoder
 from marey.live.codecs.message import decode_frame as decode_frame
 from marey.live.codecs.message import encode_frame as encode_frame
 from marey.live.codecs.mxtp import MxtpDecoder as MxtpDecoder

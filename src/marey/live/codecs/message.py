@@ -59,14 +59,6 @@ def decode_frame(data: bytes, arrival: float = np.nan) -> Frame:
     )
 
 
-class MessageDecoder:
-    """Decodes messages, each of which is a frame."""
-
-    def decode(self, data: bytes, arrival: float = np.nan) -> list[Frame]:
-        """Return the frame of a message; see `decode_frame`."""
-        return [decode_frame(data, arrival)]
-
-
 def to_record(frame: Frame, layout: int = 0) -> FrameRecord:
     """Return a frame as a journal keeps it, of the layout with this number."""
     number = max(-(2**63), min(frame.number, 2**63 - 1))

@@ -22,7 +22,7 @@ from marey.live.codecs.osc import (
     encode_message,
 )
 from marey.live.codecs.poses import make_poses
-from marey.live.frame import Frame
+from marey.live.frame import MAX_NAMES, Frame
 from marey.numerics import geometry
 
 PROTOCOL, PORT = "vmc", 39539
@@ -31,10 +31,6 @@ WORLD = ("/VMC/Ext/Tra/Pos", "/VMC/Ext/Hmd/Pos", "/VMC/Ext/Con/Pos")
 """Addresses of trackers, headset and controllers: poses in the world."""
 
 TIME, STATE = "/VMC/Ext/T", "/VMC/Ext/OK"
-
-MAX_NAMES = 512
-"""Bones and trackers in one frame; others are refused. Higher takes more memory when a
-sender makes up names. An avatar has 55 bones."""
 
 MAX_PACKET_BYTES = 1400
 """Bytes of a packet that is sent: Ethernet carries 1500. Higher sends fewer packets,

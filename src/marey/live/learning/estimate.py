@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 
 from marey.errors import DataError
 from marey.numerics import geometry
-from marey.numerics.thresholds import LEVER_ARM_M
+from marey.numerics.thresholds import FOLDS, LEVER_ARM_M
 from marey.pipeline import SolveOptions
 from marey.pipeline.progress import Clock
 from marey.pipeline.reporting.readiness import JointReadiness, assess_joints
@@ -19,10 +19,6 @@ from marey.skeleton import Skeleton, marker_columns
 from marey.take import Take
 
 Array = np.ndarray
-
-FOLDS = 4
-"""Parts of the markers that are hidden one after the other. Higher hides fewer at a
-time and takes longer. Chosen by hand."""
 
 TEST_PIECES, TEST_FRAMES = 4, 24
 """Pieces of the frames in which hidden markers are predicted, and frames of each.

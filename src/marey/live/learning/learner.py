@@ -5,14 +5,16 @@ from collections.abc import Callable, Sequence
 from threading import Event, Lock, Thread
 
 from marey.live.frame import Frame
+from marey.live.intake import PAUSE_S
 from marey.live.learning.estimate import Learnt
 from marey.live.learning.reservoir import FrameReservoir
+from marey.live.statistics import RATE_FRAMES
 from marey.skeleton import Skeleton
 from marey.workers import Job, WorkerPool, machine_memory
 
 ESTIMATE = "marey.live.learning.estimate:estimate_skeletons_of_stream"
 
-PAUSE_S = 1.0
+MIN_PERIOD_S = 1.0
 """Least time between two estimates, in seconds. Higher learns later and computes less.
 Chosen by hand."""
 
@@ -23,12 +25,6 @@ Chosen by hand."""
 MAX_SECONDS = 120.0
 """Longest time of one estimate, in seconds; compiling kernels for the first time takes
 a minute. Higher waits longer for one that never ends."""
-
-FIRST_FRAMES = 32
-"""Frames before the first estimate. Higher begins later. Chosen by hand."""
-
-POLL_S = 0.1
-"""Longest wait before the thread looks if it shall end, in seconds."""
 
 
 class Learner:
@@ -66,13 +62,13 @@ class Learner:
             fresh, self._fresh = self._fresh, None
         return fresh
 
-    def finish(self, timeout: float) -> Learnt | None:
-        """Return the estimate from all frames, if it comes in time.
+    def finish(self) -> Learnt | None:
+        """Return the estimate from all frames, if it comes within `MAX_SECONDS`.
 
         It is taken over in any case: it is what `marey.solve` says of these frames.
         """
         self._last.set()
-        self._thread.join(timeout)
+        self._thread.join(MAX_SECONDS)
         return self.latest
 
     def close(self) -> None:
@@ -83,16 +79,16 @@ class Learner:
     def _run(self) -> None:
         version, due = -1, 0.0
         with WorkerPool(1, machine_memory(), MAX_SECONDS) as pool:
-            while not self._stop.wait(POLL_S):
+            while not self._stop.wait(PAUSE_S):
                 is_last = self._last.is_set()
                 changed = self.reservoir.version != version
-                ready = changed and self.reservoir.n_frames >= FIRST_FRAMES
+                ready = changed and self.reservoir.n_frames >= RATE_FRAMES
                 rate = self._rate()
                 if ready and rate > 0.0 and (is_last or time.monotonic() >= due):
                     version = self.reservoir.version
                     seconds = self._estimate(pool, rate)
                     rest = seconds * REST_SHARE / (1.0 - REST_SHARE)
-                    due = time.monotonic() + max(PAUSE_S, rest)
+                    due = time.monotonic() + max(MIN_PERIOD_S, rest)
                 elif is_last:
                     return
 
@@ -103,7 +99,7 @@ class Learner:
         pool.submit(Job(str(self.n_estimates), ESTIMATE, arguments))
         outcome, seconds = None, 0.0
         while outcome is None and not self._stop.is_set():
-            outcome = pool.poll(POLL_S)
+            outcome = pool.poll(PAUSE_S)
         self.trouble = ""
         if outcome is not None and outcome.state != "done":
             self.trouble = str(outcome.value or f"the worker was {outcome.state}")

@@ -7,7 +7,7 @@ from threading import Lock
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey.live.frame import Frame
+from marey.live.frame import MAX_NAMES, Frame
 from marey.numerics.thresholds import MOTION_TIME_S
 from marey.take import Take
 
@@ -20,10 +20,6 @@ show. Higher keeps longer pieces of fewer poses. Chosen by hand."""
 MAX_BLOCKS = 128
 """Blocks that are kept: 8192 frames, a minute and more. Higher takes more memory and a
 longer estimate. Chosen by hand."""
-
-MAX_TARGETS = 1024
-"""Markers, and as many sensors, that are learnt from; further names are left out.
-Higher takes more memory when a sender makes up names."""
 
 N_PAIRS = 256
 """Pairs of markers or sensors whose distances describe a pose. Higher distinguishes
@@ -76,7 +72,7 @@ class FrameReservoir:
                 (frame.sensor_names, self._sensors),
             ):
                 for name in names:
-                    if name not in columns and len(columns) < MAX_TARGETS:
+                    if name not in columns and len(columns) < MAX_NAMES:
                         columns[name] = len(columns)
             step = frame.number - self._number
             is_next = step == 1 or (not self._blocks and not self._open)

@@ -17,7 +17,8 @@ MAX_CLIENTS = 32
 """Clients at a time; more are refused. Higher takes one thread each."""
 
 MIN_TOKEN_LENGTH = 22
-"""Letters of a token: 128 bits in base 64. Higher asks for longer tokens."""
+"""Letters of a token: 128 bits in base 64 (RFC 6749, Sec. 10.10). Higher asks for
+longer tokens."""
 
 PAUSE_S = 0.5
 """Seconds after which an idle client is looked at again. Higher ends later."""

@@ -22,10 +22,6 @@ MAX_QUEUE = 64
 which their numbers show. Higher delivers older frames."""
 
 
-CLOSING_S = 0.02
-"""Seconds that a connection gets to close its socket."""
-
-
 class QtmSource(Source):
     """Streams labelled markers and 6-DoF bodies of QTM, in millimetres and +Z up."""
 
@@ -86,7 +82,7 @@ class QtmSource(Source):
         if self._connection is not None:
             self._loop.call_soon_threadsafe(self._connection.disconnect)
             # The transport closes its socket in a later turn of the loop.
-            self._run(asyncio.sleep(CLOSING_S), 1.0)
+            self._run(asyncio.sleep(0.0), 1.0)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(2.0)
         if not self._thread.is_alive():

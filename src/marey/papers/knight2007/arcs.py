@@ -8,7 +8,7 @@ from jaxtyping import Float
 from marey.joints import SphereEstimator, SphereKind, fit_sphere
 from marey.numerics import geometry
 from marey.papers.frame import Cells, Drawing, Effort, Experiment, experiment, table
-from marey.papers.joint_samples import CenterEstimates, error_panels, measure_grid
+from marey.papers.joint_samples import CenterErrors, error_panels, measure_grid
 from marey.papers.knight2007 import samples as samples
 from marey.papers.measures import rms
 from marey.report import Table
@@ -59,7 +59,7 @@ def compare_estimators(
 
     def estimate(
         rng: np.random.Generator, degrees: float, noise: float
-    ) -> CenterEstimates:
+    ) -> CenterErrors:
         directions = sample(rng, POINTS, float(np.radians(degrees)))
         points = directions + noise * rng.normal(size=directions.shape)
         bound = samples.cramer_rao_bound(directions[:, :n], noise)
@@ -67,7 +67,7 @@ def compare_estimators(
         for name in ESTIMATORS:
             sphere = fit_sphere(points, estimator=name, kind=kind)
             errors[name] = sphere.center[None, :n]
-        return CenterEstimates(errors, bound**2)
+        return CenterErrors(errors, bound**2)
 
     settings = [(degrees, noise, rng) for noise in noises for degrees in angles_deg]
     cells = measure_grid(effort, shape, "", estimate, settings, RUNS)

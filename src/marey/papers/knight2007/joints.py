@@ -14,7 +14,7 @@ from marey.papers.frame import Cells, Effort, Experiment, experiment, table
 from marey.papers.joint_samples import (
     MARKER_NOISES_MM,
     THIGH_SWINGS_DEG,
-    CenterEstimates,
+    CenterErrors,
     error_panels,
     hip_settings,
     marker_sample,
@@ -73,16 +73,14 @@ def hip(effort: Effort) -> Experiment:
     return Experiment(tables={caption: table(header, rows)}, figures={"hip": drawing})
 
 
-def estimate_hip(
-    rng: np.random.Generator, swing: float, noise: float
-) -> CenterEstimates:
+def estimate_hip(rng: np.random.Generator, swing: float, noise: float) -> CenterErrors:
     """Return the errors of the hip in the pelvis by all methods, in one sample."""
     bodies, centers, bound = marker_sample(rng, swing, noise)
     fits = marey.fit_joints(bodies, method="gdke")
     estimates = _sphere_centers(bodies) | {"ours": fits.center_b[0]}
     errors = {name: (c - centers[PELVIS])[None] for name, c in estimates.items()}
     variance = float(np.trace(bound[3:, 3:]))
-    return CenterEstimates(errors, variance, [fits.covariance[0, 3:, 3:]])
+    return CenterErrors(errors, variance, [fits.covariance[0, 3:, 3:]])
 
 
 def _sphere_centers(bodies: marey.Bodies) -> dict[str, Float[Array, " 3"]]:

@@ -11,7 +11,7 @@ import numpy as np
 import marey
 from marey.papers import joint_samples
 from marey.papers.frame import Cells, Effort, Experiment, experiment, table
-from marey.papers.joint_samples import CenterEstimates, Estimate, JointSample, Setting
+from marey.papers.joint_samples import CenterErrors, Estimate, JointSample, Setting
 from marey.papers.plots import PAPER, Style, line_drawing
 from marey.plot.style import BLUE, GOLD, INK, RED
 
@@ -30,7 +30,7 @@ STYLES: Mapping[str, Style] = {
 NAMES = {"least_squares": PAPER, "corrected": "unbiased", "auto": "ours"}
 
 
-def estimate_centers(sample: JointSample) -> CenterEstimates:
+def estimate_centers(sample: JointSample) -> CenterErrors:
     """Return the errors of all estimators in one sample, the default's last."""
     bodies, centers, bound = sample
     errors = {}
@@ -38,19 +38,19 @@ def estimate_centers(sample: JointSample) -> CenterEstimates:
         fits = marey.fit_joints(bodies, estimator=name, mediation=False)
         errors[name] = np.stack([fits.center_a[0], fits.center_b[0]]) - centers
     covariances = fits.covariance[0, :3, :3], fits.covariance[0, 3:, 3:]
-    return CenterEstimates(errors, float(np.trace(bound) / 2.0), covariances)
+    return CenterErrors(errors, float(np.trace(bound) / 2.0), covariances)
 
 
 def estimate_from_sensors(
     rng: np.random.Generator, swing: float, noise: float
-) -> CenterEstimates:
+) -> CenterErrors:
     """Return the errors of one sample of two sensors."""
     return estimate_centers(joint_samples.sensor_sample(rng, swing, noise))
 
 
 def estimate_from_markers(
     rng: np.random.Generator, swing: float, noise: float
-) -> CenterEstimates:
+) -> CenterErrors:
     """Return the errors of one sample of a hip of markers."""
     return estimate_centers(joint_samples.marker_sample(rng, swing, noise))
 

@@ -16,7 +16,7 @@ from marey.report import Finding
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Outcome:
+class OptionUse:
     """What was asked for, and what the stages made of it."""
 
     asked: SolveOptions
@@ -60,22 +60,22 @@ class Outcome:
         return performer_known(self.asked) and self.has_markers
 
 
-def _fills_no_gap(outcome: Outcome) -> bool:
+def _fills_no_gap(outcome: OptionUse) -> bool:
     takes = zip(outcome.fit.takes, outcome.fit.bodies, strict=True)
     return all(np.array_equal(take.filled, one.take.filled) for take, one in takes)
 
 
-def _bends_no_field(outcome: Outcome) -> bool:
+def _bends_no_field(outcome: OptionUse) -> bool:
     findings = (f for take in outcome.fit.takes for f in take.source.findings)
     return all(finding.code != "field-bent" for finding in findings)
 
 
-def _has_person(outcome: Outcome) -> bool:
+def _has_person(outcome: OptionUse) -> bool:
     names = [without_subject(name) for name in outcome.bodies.names]
     return is_person(names)
 
 
-UNUSED_OPTIONS: Sequence[tuple[str, Callable[[Outcome], bool], str]] = (
+UNUSED_OPTIONS: Sequence[tuple[str, Callable[[OptionUse], bool], str]] = (
     (
         "joints",
         lambda o: len(o.bodies.names) < 2,
@@ -155,7 +155,7 @@ UNUSED_OPTIONS: Sequence[tuple[str, Callable[[Outcome], bool], str]] = (
 Of several rows of one option, the first that applies is reported."""
 
 
-def unused_option_findings(outcome: Outcome) -> Iterator[Finding]:
+def unused_option_findings(outcome: OptionUse) -> Iterator[Finding]:
     """Return the options that the user set without effect, with the reason."""
     reported = set()
     for option, has_no_effect, reason in UNUSED_OPTIONS:

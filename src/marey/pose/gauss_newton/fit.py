@@ -17,8 +17,9 @@ from marey.motion import Motion
 from marey.numerics.robust import column_medians, normal_length_quantile
 from marey.numerics.thresholds import OUTLIER_SD, VELOCITY_TIME_S
 from marey.options import options_from
-from marey.pose.both_ways import bridge_gaps, choose_by_limb, reverse_recording
+from marey.pose.both_ways import bridge_gaps, choose_by_limb
 from marey.pose.findings import pose_findings
+from marey.pose.gauss_newton.lanes import MIN_PART_S, N_PARTS, track_in_lanes
 from marey.pose.gauss_newton.smoothing import smooth_poses
 from marey.pose.options import (
     MAX_RMS_RESIDUAL_M,
@@ -276,8 +277,9 @@ class GaussNewtonSolver(PoseSolver):
         """Return the poses tracked forward, and those tracked backward."""
         forward = self.track(recording, self.frame_order(recording))
         self.reset()
-        reverse = reverse_recording(recording)
-        backward = self.track(reverse, self.frame_order(reverse)).reversed()
+        points, sensors = recording
+        order = self.frame_order((points[::-1], sensors[::-1]))
+        backward = self.track(recording, len(order) - 1 - order, backward=True)
         self.reset()
         return forward, backward
 
@@ -298,13 +300,24 @@ class GaussNewtonSolver(PoseSolver):
         corrected.replace_frames(worse, again)
         return corrected.continuous()
 
-    def track(self, recording: Recording, order: Int[Array, " frame"]) -> PoseTrace:
-        """Return the poses of frames visited in this order, forward, then backward."""
+    def track(
+        self,
+        recording: Recording,
+        order: Int[Array, " frame"],
+        *,
+        backward: bool = False,
+    ) -> PoseTrace:
+        """Return the poses of frames visited in this order, which turns once.
+
+        The order goes forward from its first frame to the end, then backward from
+        there; or the other way round.
+        """
         trace = PoseTrace.empty(len(order), len(self.nodes.tree.parent))
-        first, n_forward = int(order[0]), len(order) - int(order[0])
-        for part in (order[:n_forward], order[n_forward:]):
+        first = int(order[0])
+        turn = first + 1 if backward else len(order) - first
+        for part in (order[:turn], order[turn:]):
             self.run(recording, part, trace)
-            # Backwards from the first frame again, at zero velocity.
+            # From the first frame again, at zero velocity.
             self.state.root[:], self.state.q[:] = trace.root[first], trace.q[first]
             self.state.velocity[:] = 0.0
         return trace.continuous()
@@ -334,10 +347,14 @@ class GaussNewtonSolver(PoseSolver):
         settings: "TrackSettings",
         paths: tuple[Array, Array],
     ) -> None:
-        """Solve frames, drawn to paths if the settings say so."""
-        out = (trace.root, trace.q, trace.info)
-        state = tuple(self.state)
-        self._track_frames(self.problem, recording, order, state, settings, paths, out)
+        """Solve frames, drawn to paths if the settings say so.
+
+        Those of a long take are solved side by side (`lanes`).
+        """
+        out, state = (trace.root, trace.q, trace.info), tuple(self.state)
+        arguments = (self.problem, recording, order, state, settings, paths, out)
+        is_long = len(order) > MIN_PART_S * self.rate * N_PARTS
+        (track_in_lanes if is_long else self._track_frames)(*arguments)
 
     def _refine(self, recording: Recording, trace: PoseTrace) -> None:
         """Move every frame to the minimum nearest to its pose, in place.
@@ -345,8 +362,8 @@ class GaussNewtonSolver(PoseSolver):
         Joints of which too little is seen stay where they are.
         """
         settings = self.settings._replace(given_start=True)
-        paths, every = (trace.root.copy(), trace.q.copy()), np.arange(len(trace.q))
-        self._run(recording, every, trace, settings, paths)
+        every = np.arange(len(trace.q))
+        self._run(recording, every, trace, settings, (trace.root, trace.q))
         self.reset()
 
     def smooth(self, recording: Recording, trace: PoseTrace) -> PoseTrace:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from marey.articulated.limits_kernel import TINY, clamp_to_limits, write_change
+from marey.articulated.limits_kernel import TINY, clamp_to_limits, rotation_vector
 from marey.numerics.jit import lean
 from marey.numerics.vector3_kernel import (
     dot,
@@ -49,6 +49,16 @@ def make_shown_pose(n: int) -> ShownPose:
         np.zeros(n + 1, dtype=np.int64),
         np.zeros(n + 1, dtype=np.int64),
     )
+
+
+@lean
+def _write_offset(b, pose, old, out):
+    """Write the offset of block b between two poses, in metres or radians."""
+    if b == 0:
+        for k in range(3):
+            out[k] = pose[0][k] - old[0][k]
+    else:
+        rotation_vector(pose[1][b - 1], old[1][b - 1], out)
 
 
 @lean
@@ -97,7 +107,7 @@ def fade_offsets_after(information, prior, restarted, rate, pose, shown):
         if restarted:
             shown.frames_left[b] = 0
         elif shown.frames_unseen[b] > 0 and not unseen:
-            write_change(b, now, pose, True, offset)
+            _write_offset(b, now, pose, offset)
             count = min(_transition_frames(offset, rate), shown.frames_unseen[b])
             shown.frames_left[b] = shown.n_frames[b] = count
         shown.frames_unseen[b] = shown.frames_unseen[b] + 1 if unseen else 0
@@ -142,7 +152,7 @@ def blend_offsets_before(tree, work, unseen, rate, root, q):
         for f in range(1, len(q)):
             if unseen[f, b] or not hidden[f - 1, b]:
                 continue
-            write_change(b, (root[f], q[f]), (root[f - 1], q[f - 1]), True, offset)
+            _write_offset(b, (root[f], q[f]), (root[f - 1], q[f - 1]), offset)
             longest = _transition_frames(offset, rate)
             count = 0
             while count < min(longest, f) and hidden[f - 1 - count, b]:

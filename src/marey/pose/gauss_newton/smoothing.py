@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float
-from scipy.linalg import solveh_banded
 
 from marey.numerics.thresholds import FEW
 from marey.pose.trace import PoseTrace
@@ -92,6 +91,8 @@ def _smooth_path(
     Minimises :math:`\sum_f w_f |p_f - x_f|^2 + k \sum_f |\Delta^2 p_f|^2 + t \sum_f
     |\Delta p_f|^2` by a system of five bands (Whittaker smoother).
     """
+    from scipy.linalg import solveh_banded  # slow to import
+
     n = len(x)
     if n < 3 or not weight.any():
         return x

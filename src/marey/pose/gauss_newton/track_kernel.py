@@ -19,6 +19,7 @@ from marey.articulated.levenberg_marquardt_kernel import levenberg_marquardt
 from marey.articulated.limits_kernel import retract, write_change
 from marey.articulated.targets_kernel import confidence_of, total_weight_seen
 from marey.numerics.jit import inlined, lean
+from marey.numerics.lanes_kernel import select
 from marey.numerics.vector3_kernel import (
     dot,
     fill,
@@ -85,7 +86,7 @@ class TrackScratch(NamedTuple):
 
 
 @lean
-def _total_weight(work):
+def total_robust_weight(work):
     """Return the total weight of positions after robust weighting."""
     total = 0.0
     for k in range(len(work.marker_weight)):
@@ -103,26 +104,28 @@ def _sum_robust_weights(targets, points, work, i):
     """
     seen, total = 0.0, 0.0
     for k in range(targets.start[i], targets.start[i + 1]):
-        if work.marker_weight[k] > 0.0:
-            seen += 1.0
-            weight = targets.weight[k] * confidence_of(points[targets.column[k]])
-            total += work.marker_weight[k] / weight
+        counts = work.marker_weight[k] > 0.0
+        weight = targets.weight[k] * confidence_of(points[targets.column[k]])
+        seen += select(counts, 1.0, 0.0)
+        total += select(counts, work.marker_weight[k] / weight, 0.0)
     for k in range(targets.sensor_start[i], targets.sensor_start[i + 1]):
         for x in range(2):
-            if work.sensor_weight[k, x] > 0.0:
-                seen += 1.0
-                total += work.sensor_weight[k, x] / targets.sensor_weight[k, x]
+            counts = work.sensor_weight[k, x] > 0.0
+            weight = targets.sensor_weight[k, x]
+            seen += select(counts, 1.0, 0.0)
+            total += select(counts, work.sensor_weight[k, x] / weight, 0.0)
     return seen, total
 
 
 @lean
 def _has_outlier_node(targets, points, work):
     """Return whether most of the targets of some node count as outliers."""
+    count = 0.0
     for i in range(len(work.c)):
         seen, total = _sum_robust_weights(targets, points, work, i)
-        if seen > 1.0 and total <= MIN_SEEN_SHARE * seen:
-            return True
-    return False
+        is_outlier = (seen > 1.0) & (total <= MIN_SEEN_SHARE * seen)
+        count += select(is_outlier, 1.0, 0.0)
+    return count > 0.0
 
 
 @lean
@@ -130,7 +133,7 @@ def _prediction_cost(settings, pose, predicted, d):
     """Return the cost of a pose's deviation from the prediction, bounded per joint."""
     total = 0.0
     for b in range(len(settings.prior)):
-        write_change(b, pose, predicted, False, d)
+        write_change(b, pose, predicted, d)
         total += min(settings.prior[b] * dot(d, d), settings.max_prior_cost)
     return total
 
@@ -140,11 +143,17 @@ def _update_velocity(prior_share, scratch, velocity, settings):
     """Filter the velocities by the frame's change; those of unseen joints decay."""
     d = scratch.difference
     for b in range(len(prior_share)):
-        write_change(b, scratch.pose, scratch.start, False, d)
-        share, v = prior_share[b], velocity[b]
+        write_change(b, scratch.pose, scratch.start, d)
         for k in range(3):
-            seen = v[k] + settings.speed_gain * (d[k] - v[k])
-            v[k] = (1.0 - share) * seen + share * settings.speed_kept * v[k]
+            v = velocity[b, k]
+            velocity[b, k] = filter_speed(v, d[k], prior_share[b], settings)
+
+
+@lean
+def filter_speed(v, change, share, settings):
+    """Return one component of a velocity after a change, by the share of the prior."""
+    seen = v + settings.speed_gain * (change - v)
+    return (1.0 - share) * seen + share * settings.speed_kept * v
 
 
 @lean
@@ -165,7 +174,7 @@ def _scale_velocity(velocity, factor):
 
 
 @lean
-def _predict(q, velocity, predicted):
+def predict_pose(q, velocity, predicted):
     """Write the pose one frame on at constant velocity, relative to the last root."""
     set_vector(predicted[0], velocity[0])
     for i in range(len(q)):
@@ -192,7 +201,7 @@ def _begin_frame(state, settings, path, scratch, out):
             expected[0][k] = path[0][k] - origin[k]
         copy_rows(path[1], expected[1])
     else:
-        _predict(state.q, state.velocity, expected)
+        predict_pose(state.q, state.velocity, expected)
         copy_pose(expected, scratch.pose)
     copy_pose(expected, scratch.predicted)
 
@@ -231,13 +240,15 @@ def _keep_attempt(state, scratch, attempt):
         copy_pose(scratch.pose, scratch.start)
 
 
-@inlined
-def _is_good(problem, points, weight, cost, settings):
+@lean
+def is_good(problem, points, weight, cost, settings):
     """Return whether no other attempt is needed after one of this cost."""
-    if cost > weight * settings.max_rms_residual**2:
-        return False
     _, targets, work = problem
-    return not (settings.robust and _has_outlier_node(targets, points, work))
+    excess = cost - weight * settings.max_rms_residual**2
+    if settings.robust:
+        has_outlier = _has_outlier_node(targets, points, work)
+        excess = select(has_outlier, np.inf, excess)
+    return excess <= 0.0
 
 
 @inlined
@@ -257,7 +268,7 @@ def _solve_frame(problem, seen, weight, state, settings, scratch):
         if value < least:
             least, least_cost = value, cost
             _keep_attempt(state, scratch, attempt)
-            good = _is_good(problem, seen[0], weight, cost, settings)
+            good = is_good(problem, seen[0], weight, cost, settings)
             if good:
                 wait[0] = 0
         elif attempt == RESTART:
@@ -271,7 +282,7 @@ def _solve_frame(problem, seen, weight, state, settings, scratch):
 
 
 @lean
-def _track_frame(problem, seen, state, settings, path, out, info, scratch):
+def track_frame(problem, seen, state, settings, path, out, info, scratch):
     """Track the skeleton into one frame; write its pose and statistics."""
     _, targets, work = problem
     unseen = state.frames_unseen
@@ -283,7 +294,7 @@ def _track_frame(problem, seen, state, settings, path, out, info, scratch):
     _keep_signs(scratch.start[1], state.q)
     if weight > 0.0:
         unseen[0] = 0
-        info[0], info[2] = cost, _total_weight(work)
+        info[0], info[2] = cost, total_robust_weight(work)
         _update_velocity(work.prior_share, scratch, state.velocity, settings)
     else:
         fill(work.prior_share, 1.0)
@@ -296,6 +307,21 @@ def _track_frame(problem, seen, state, settings, path, out, info, scratch):
     for k in range(3):
         state.root[k] = scratch.origin[k] + scratch.pose[0][k]
     copy_pose((state.root, state.q), out)
+
+
+@inlined
+def make_scratch(state, roots, rotations):
+    """Return the scratch of a track: 8 positions and 5 sets of quaternions."""
+    return TrackScratch(
+        origin=roots[0],
+        pose=(roots[1], state.q),
+        start=(roots[2], rotations[0]),
+        best=(roots[3], rotations[1]),
+        expected=(roots[4], rotations[2]),
+        predicted=(roots[5], rotations[3]),
+        new=(roots[6], rotations[4]),
+        difference=roots[7],
+    )
 
 
 @njit(cache=True)
@@ -320,19 +346,9 @@ def track_frames(problem, recording, order, state, settings, paths, out):
     points, sensors = recording
     root, q, info = out
     now = TrackState(*state)
-    n = len(problem[0].parent)
-    roots, rotations = np.empty((7, 3)), np.empty((5, n, 4))
-    scratch = TrackScratch(
-        origin=roots[0],
-        pose=(roots[1], now.q),
-        start=(roots[2], rotations[0]),
-        best=(roots[3], rotations[1]),
-        expected=(roots[4], rotations[2]),
-        predicted=(roots[5], rotations[3]),
-        new=(roots[6], rotations[4]),
-        difference=np.empty(3),
-    )
+    roots, rotations = np.empty((8, 3)), np.empty((5, len(now.q), 4))
+    scratch = make_scratch(now, roots, rotations)
     for f in order:
         seen, path = (points[f], sensors[f]), (paths[0][f], paths[1][f])
         pose = (root[f], q[f])
-        _track_frame(problem, seen, now, settings, path, pose, info[f], scratch)
+        track_frame(problem, seen, now, settings, path, pose, info[f], scratch)

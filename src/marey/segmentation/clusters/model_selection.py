@@ -109,7 +109,10 @@ def cluster_markers(
 
 
 def _medoid(tried: Sequence[Clustering]) -> Clustering:
-    """Return the clustering of best agreement, in which the first has an advantage."""
+    """Return the clustering that agrees most with all others, on average.
+
+    Another one replaces the first only if it gains `MIN_AGREEMENT_GAIN`.
+    """
     agreement = rand_matrix([one.owner for one in tried]).mean(axis=1)
     agreement[0] += MIN_AGREEMENT_GAIN
     # Of equally good ones the first, whatever the rounding.

@@ -234,7 +234,8 @@ def _symmetric(values: Float[Array, " pair"], n: int) -> Float[Array, "marker ma
 
 def same_body(members: Members) -> Bool[Array, "marker marker"]:
     """Return which two markers have a body in common; True on the diagonal."""
-    return np.asarray((members.T.astype(int) @ members) > 0)
+    bodies = members.astype(float)  # BLAS multiplies floats only
+    return np.asarray((bodies.T @ bodies) > 0.5)
 
 
 def marker_noise(stats: PairStats, members: Members) -> Float[Array, " marker"]:

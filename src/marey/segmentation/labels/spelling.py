@@ -23,6 +23,9 @@ _GHOST = re.compile(r".+-\d+")
 
 _SEPARATOR = re.compile(r"[\W_]+")
 
+_POINT = re.compile(r"p(?=(Left|Right)[A-Z])")
+"""The prefix of points of Xsens MVN, "pLeftASI"."""
+
 
 def is_name(label: str) -> bool:
     """Return whether a label is a name, and no number and no ghost marker."""
@@ -35,6 +38,7 @@ def normalise_label(label: str) -> str:
 
     "RKneeOut", "r_knee_out", "Right knee out" and "KneeOut.R" are all "rkneeout".
     """
+    label = _POINT.sub("", label, count=1) if _POINT.match(label) else label
     words = [word for word in _SEPARATOR.split(label.casefold()) if word]
     if len(words) > 1:
         for index in (0, -1):

@@ -18,7 +18,7 @@ MIRROR = np.array([1.0, -1.0, 1.0])
 
 
 @dataclass(frozen=True, slots=True)
-class JointRow:
+class JointSpec:
     """One joint of a table: parent, offset, kind, axes, limits. Angles in degrees."""
 
     name: str
@@ -30,7 +30,7 @@ class JointRow:
     neutral: Point = (0.0, 0.0, 0.0)
 
 
-def mirror_row(row: JointRow) -> JointRow:
+def mirror_row(row: JointSpec) -> JointSpec:
     """Return the right-hand joint that mirrors a left-hand joint.
 
     Offsets are mirrored in the sagittal plane. Axes are axial vectors, so they are
@@ -46,14 +46,14 @@ def mirror_row(row: JointRow) -> JointRow:
     )
 
 
-def add_right_side(rows: Sequence[JointRow]) -> list[JointRow]:
+def add_right_side(rows: Sequence[JointSpec]) -> list[JointSpec]:
     """Return the joints of the middle, then the left ones, then their mirror images."""
     left = [row for row in rows if row.name.startswith("Left")]
     middle = [row for row in rows if not row.name.startswith("Left")]
     return [*middle, *left, *map(mirror_row, left)]
 
 
-def build_skeleton(rows: Sequence[JointRow], scale: float = 1.0) -> Skeleton:
+def build_skeleton(rows: Sequence[JointSpec], scale: float = 1.0) -> Skeleton:
     """Return the skeleton that a table of joints describes.
 
     Args:
@@ -102,7 +102,7 @@ that touch the ground without their side, phase."""
 
 def build_figure(
     name: str,
-    rows: Sequence[JointRow],
+    rows: Sequence[JointSpec],
     surfaces: Sequence[SurfaceRow],
     motions: tuple[str, ...],
     *,

@@ -11,7 +11,7 @@ from marey.skeleton import Kind
 from marey.synth.figures import human as _human
 from marey.synth.figures import quadruped as _quadruped
 from marey.synth.figures.build import (
-    JointRow,
+    JointSpec,
     Point,
     Span,
     SurfaceRow,
@@ -93,8 +93,8 @@ def human(height: float = 1.8, *, seed: int = 0) -> Figure:
 
 
 def _scale_bones(
-    rows: tuple[JointRow, ...], factor: dict[str, float]
-) -> list[JointRow]:
+    rows: tuple[JointSpec, ...], factor: dict[str, float]
+) -> list[JointSpec]:
     """Return both sides with scaled limb bones, and the soles on the ground."""
     limbs = ("UpperArm", "LowerArm", "HandEnd", "LowerLeg")
     scaled = []
@@ -165,7 +165,7 @@ def _untapered(size: Span) -> Span:
     return mean, mean
 
 
-def _robot_row(row: JointRow) -> JointRow:
+def _robot_row(row: JointSpec) -> JointSpec:
     if "Lower" in row.name:
         return replace(row, kind="hinge", limits=row.limits[:1])
     if row.name == "LeftHand":
@@ -184,11 +184,11 @@ def snowman(height: float = 1.6) -> Figure:
     _check_size("height", height, 0.1, 5.0)
     limits = ((-35, 35), (-35, 35), (-60, 60))
     rows = [
-        JointRow("Base", "", (0.0, 0.0, 0.25), "root"),
-        JointRow("Middle", "Base", (0.0, 0.0, 0.20), "ball", (Y, X), limits),
-        JointRow("Head", "Middle", (0.0, 0.0, 0.31), "ball", (Y, X), limits),
-        JointRow("HeadEnd", "Head", (0.0, 0.0, 0.24)),
-        JointRow("Ground", "Base", (0.0, 0.0, -0.25)),
+        JointSpec("Base", "", (0.0, 0.0, 0.25), "root"),
+        JointSpec("Middle", "Base", (0.0, 0.0, 0.20), "ball", (Y, X), limits),
+        JointSpec("Head", "Middle", (0.0, 0.0, 0.31), "ball", (Y, X), limits),
+        JointSpec("HeadEnd", "Head", (0.0, 0.0, 0.24)),
+        JointSpec("Ground", "Base", (0.0, 0.0, -0.25)),
     ]
     spheres = [
         _sphere_row("Base", (0, 0, -0.25), 0.50, 0.28),
@@ -237,17 +237,17 @@ def linkage() -> Figure:
     neck_y = (right**2 - left**2) / (2.0 * BETWEEN_SHOULDERS_M)
     neck_z = float(np.sqrt(left**2 - (neck_y - half) ** 2))
     limits = ((-50, 50), (-50, 50), (-50, 50))
-    ball = partial(JointRow, kind="ball", axes=(Y, X), limits=limits)
+    ball = partial(JointSpec, kind="ball", axes=(Y, X), limits=limits)
     rows = [
-        JointRow("Torso", "", (0.0, 0.0, 1.0), "root"),
+        JointSpec("Torso", "", (0.0, 0.0, 1.0), "root"),
         ball("Head", "Torso", (0.0, neck_y, neck_z)),
-        JointRow("HeadEnd", "Head", (0.0, 0.0, 0.25)),
+        JointSpec("HeadEnd", "Head", (0.0, 0.0, 0.25)),
         ball("LeftUpperArm", "Torso", (0.0, half, 0.0)),
         ball("LeftLowerArm", "LeftUpperArm", (0, 0, -LEFT_UPPER_ARM_M)),
-        JointRow("LeftHand", "LeftLowerArm", (0.0, 0.0, -0.27)),
+        JointSpec("LeftHand", "LeftLowerArm", (0.0, 0.0, -0.27)),
         ball("RightUpperArm", "Torso", (0.0, -half, 0.0)),
         ball("RightLowerArm", "RightUpperArm", (0, 0, -RIGHT_UPPER_ARM_M)),
-        JointRow("RightHand", "RightLowerArm", (0.0, 0.0, -0.27)),
+        JointSpec("RightHand", "RightLowerArm", (0.0, 0.0, -0.27)),
     ]
     return _bar_mechanism("linkage", rows)
 
@@ -268,9 +268,9 @@ def _pair(
     name: str, kind: Kind, axes: tuple[np.ndarray, np.ndarray], limits: tuple[Span, ...]
 ) -> Figure:
     rows = [
-        JointRow("Base", "", (0.0, 0.0, 1.0), "root"),
-        JointRow("Arm", "Base", (0.30, 0.0, 0.0), kind, axes, limits),
-        JointRow("ArmEnd", "Arm", (0.25, 0.0, 0.0)),
+        JointSpec("Base", "", (0.0, 0.0, 1.0), "root"),
+        JointSpec("Arm", "Base", (0.30, 0.0, 0.0), kind, axes, limits),
+        JointSpec("ArmEnd", "Arm", (0.25, 0.0, 0.0)),
     ]
     return _bar_mechanism(name, rows)
 
@@ -282,19 +282,19 @@ def pendulum(*, link: float = 0.52) -> Figure:
         link: Distance between neighbouring hinges in metres, 0.05 to 5.
     """
     _check_size("link", link, 0.05, 5.0)
-    hinge = partial(JointRow, kind="hinge", axes=(Y, Y), limits=((-70, 70),))
+    hinge = partial(JointSpec, kind="hinge", axes=(Y, Y), limits=((-70, 70),))
     rows = [
-        JointRow("Mount", "", (0.0, 0.0, 4.0), "root"),
+        JointSpec("Mount", "", (0.0, 0.0, 4.0), "root"),
         hinge("Upper", "Mount", (0.0, 0.0, -0.2)),
         hinge("Middle", "Upper", (0.0, 0.0, -1.0)),
         hinge("Lower", "Middle", (0.0, 0.0, -1.0)),
-        JointRow("LowerEnd", "Lower", (0.0, 0.0, -1.0)),
+        JointSpec("LowerEnd", "Lower", (0.0, 0.0, -1.0)),
     ]
     return _bar_mechanism("pendulum", rows, link, root_travel=0.0)
 
 
 def _bar_mechanism(
-    name: str, rows: Sequence[JointRow], scale: float = 1.0, root_travel: float = 1.0
+    name: str, rows: Sequence[JointSpec], scale: float = 1.0, root_travel: float = 1.0
 ) -> Figure:
     """Return a mechanism with one bar along every bone."""
     bars = [

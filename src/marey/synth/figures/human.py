@@ -7,39 +7,39 @@ stature. The hip joints are 0.100 apart (de Leva 1996). Those tables do
 not give the joint centres of the trunk; the values here were chosen by hand.
 """
 
-from marey.synth.figures.build import JointRow, SurfaceRow, X, Y, Z
+from marey.synth.figures.build import JointSpec, SurfaceRow, X, Y, Z
 
 # fmt: off
 # Each row of a table takes one or two lines.
 TRUNK_ROWS = (
-    JointRow("Hips", "", (0.0, 0.0, 0.540), "root"),
-    JointRow("Spine", "Hips", (0.0, 0.0, 0.060), "ball", (Y, X),
+    JointSpec("Hips", "", (0.0, 0.0, 0.540), "root"),
+    JointSpec("Spine", "Hips", (0.0, 0.0, 0.060), "ball", (Y, X),
         ((-25, 60), (-30, 30), (-40, 40))),
-    JointRow("Chest", "Spine", (0.0, 0.0, 0.105)),
-    JointRow("Neck", "Chest", (-0.010, 0.0, 0.140), "ball", (Y, X),
+    JointSpec("Chest", "Spine", (0.0, 0.0, 0.105)),
+    JointSpec("Neck", "Chest", (-0.010, 0.0, 0.140), "ball", (Y, X),
         ((-50, 50), (-40, 40), (-70, 70))),
-    JointRow("Head", "Neck", (0.010, 0.0, 0.035)),
-    JointRow("HeadEnd", "Head", (0.0, 0.0, 0.120)),
+    JointSpec("Head", "Neck", (0.010, 0.0, 0.035)),
+    JointSpec("HeadEnd", "Head", (0.0, 0.0, 0.120)),
 )
 ARM_ROWS = (
-    JointRow("LeftShoulder", "Chest", (0.0, 0.025, 0.113)),
-    JointRow("LeftUpperArm", "LeftShoulder", (0.0, 0.085, 0.0), "ball", (X, -Z),
+    JointSpec("LeftShoulder", "Chest", (0.0, 0.025, 0.113)),
+    JointSpec("LeftUpperArm", "LeftShoulder", (0.0, 0.085, 0.0), "ball", (X, -Z),
         ((-100, 90), (-55, 130), (-80, 80)), (-78, 3, 0)),
-    JointRow("LeftLowerArm", "LeftUpperArm", (0.0, 0.186, 0.0), "ball", (-Z, X),
+    JointSpec("LeftLowerArm", "LeftUpperArm", (0.0, 0.186, 0.0), "ball", (-Z, X),
         ((0, 145), (-5, 5), (-85, 85)), (14, 0, 0)),
-    JointRow("LeftHand", "LeftLowerArm", (0.0, 0.146, 0.0), "ball", (-X, -Z),
+    JointSpec("LeftHand", "LeftLowerArm", (0.0, 0.146, 0.0), "ball", (-X, -Z),
         ((-65, 75), (-35, 25), (-8, 8)), (8, 0, 0)),
-    JointRow("LeftHandEnd", "LeftHand", (0.0, 0.108, 0.0)),
+    JointSpec("LeftHandEnd", "LeftHand", (0.0, 0.108, 0.0)),
 )
 LEG_ROWS = (
-    JointRow("LeftUpperLeg", "Hips", (0.0, 0.050, -0.010), "ball", (-Y, X),
+    JointSpec("LeftUpperLeg", "Hips", (0.0, 0.050, -0.010), "ball", (-Y, X),
         ((-25, 120), (-30, 50), (-45, 45))),
-    JointRow("LeftLowerLeg", "LeftUpperLeg", (0.0, 0.0, -0.245), "ball", (Y, X),
+    JointSpec("LeftLowerLeg", "LeftUpperLeg", (0.0, 0.0, -0.245), "ball", (Y, X),
         ((0, 150), (-4, 4), (-15, 15))),
-    JointRow("LeftFoot", "LeftLowerLeg", (0.0, 0.0, -0.246), "ball", (-Y, Z),
+    JointSpec("LeftFoot", "LeftLowerLeg", (0.0, 0.0, -0.246), "ball", (-Y, Z),
         ((-55, 40), (-25, 25), (-30, 30))),
-    JointRow("LeftHeel", "LeftFoot", (-0.034, 0.0, -0.039)),
-    JointRow("LeftToes", "LeftFoot", (0.100, 0.0, -0.039)),
+    JointSpec("LeftHeel", "LeftFoot", (-0.034, 0.0, -0.039)),
+    JointSpec("LeftToes", "LeftFoot", (0.100, 0.0, -0.039)),
 )
 JOINT_ROWS = (*TRUNK_ROWS, *ARM_ROWS, *LEG_ROWS)
 

@@ -3,7 +3,7 @@
 The sizes are those of a medium dog and were chosen by eye.
 """
 
-from marey.synth.figures.build import JointRow, SurfaceRow, X, Y, Z
+from marey.synth.figures.build import JointSpec, SurfaceRow, X, Y, Z
 
 _SPINE_LIMITS = ((-30, 30), (-30, 30), (-25, 25))
 _HIP_LIMITS = ((-50, 60), (-20, 30), (-20, 20))
@@ -12,28 +12,28 @@ _PAW_LIMITS = ((-50, 50), (-15, 15), (-15, 15))
 # fmt: off
 # Each row of a table takes one or two lines.
 JOINT_ROWS = (
-    JointRow("Hips", "", (0.0, 0.0, 0.92), "root"),
-    JointRow("Spine", "Hips", (0.22, 0.0, 0.03), "ball", (Y, Z), _SPINE_LIMITS),
-    JointRow("Chest", "Spine", (0.42, 0.0, 0.0)),
-    JointRow("Neck", "Chest", (0.20, 0.0, 0.08), "ball", (Y, Z), _SPINE_LIMITS),
-    JointRow("Head", "Neck", (0.22, 0.0, 0.24), "ball", (Y, Z), _SPINE_LIMITS),
-    JointRow("HeadEnd", "Head", (0.30, 0.0, -0.06)),
-    JointRow("Tail", "Hips", (-0.20, 0.0, 0.04), "ball", (Y, Z), _SPINE_LIMITS),
-    JointRow("TailEnd", "Tail", (-0.42, 0.0, 0.08)),
-    JointRow("LeftUpperArm", "Chest", (0.08, 0.14, -0.12), "ball", (-Y, X),
+    JointSpec("Hips", "", (0.0, 0.0, 0.92), "root"),
+    JointSpec("Spine", "Hips", (0.22, 0.0, 0.03), "ball", (Y, Z), _SPINE_LIMITS),
+    JointSpec("Chest", "Spine", (0.42, 0.0, 0.0)),
+    JointSpec("Neck", "Chest", (0.20, 0.0, 0.08), "ball", (Y, Z), _SPINE_LIMITS),
+    JointSpec("Head", "Neck", (0.22, 0.0, 0.24), "ball", (Y, Z), _SPINE_LIMITS),
+    JointSpec("HeadEnd", "Head", (0.30, 0.0, -0.06)),
+    JointSpec("Tail", "Hips", (-0.20, 0.0, 0.04), "ball", (Y, Z), _SPINE_LIMITS),
+    JointSpec("TailEnd", "Tail", (-0.42, 0.0, 0.08)),
+    JointSpec("LeftUpperArm", "Chest", (0.08, 0.14, -0.12), "ball", (-Y, X),
         _HIP_LIMITS),
-    JointRow("LeftLowerArm", "LeftUpperArm", (-0.12, 0.0, -0.32), "hinge", (-Y, X),
+    JointSpec("LeftLowerArm", "LeftUpperArm", (-0.12, 0.0, -0.32), "hinge", (-Y, X),
         ((-45, 90),)),
-    JointRow("LeftHand", "LeftLowerArm", (0.06, 0.0, -0.36), "ball", (-Y, Z),
+    JointSpec("LeftHand", "LeftLowerArm", (0.06, 0.0, -0.36), "ball", (-Y, Z),
         _PAW_LIMITS),
-    JointRow("LeftFingers", "LeftHand", (0.06, 0.0, -0.15)),
-    JointRow("LeftUpperLeg", "Hips", (-0.04, 0.13, -0.06), "ball", (-Y, X),
+    JointSpec("LeftFingers", "LeftHand", (0.06, 0.0, -0.15)),
+    JointSpec("LeftUpperLeg", "Hips", (-0.04, 0.13, -0.06), "ball", (-Y, X),
         _HIP_LIMITS),
-    JointRow("LeftLowerLeg", "LeftUpperLeg", (0.12, 0.0, -0.34), "hinge", (Y, X),
+    JointSpec("LeftLowerLeg", "LeftUpperLeg", (0.12, 0.0, -0.34), "hinge", (Y, X),
         ((-50, 80),)),
-    JointRow("LeftFoot", "LeftLowerLeg", (-0.22, 0.0, -0.30), "ball", (-Y, Z),
+    JointSpec("LeftFoot", "LeftLowerLeg", (-0.22, 0.0, -0.30), "ball", (-Y, Z),
         _PAW_LIMITS),
-    JointRow("LeftToes", "LeftFoot", (0.08, 0.0, -0.22)),
+    JointSpec("LeftToes", "LeftFoot", (0.08, 0.0, -0.22)),
 )
 
 SURFACE_ROWS = (

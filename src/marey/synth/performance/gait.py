@@ -14,7 +14,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gait:
+class GaitParameters:
     """Parameters of a gait. Lengths are shares of the leg length, angles in radians.
 
     The values were chosen by hand, so that hip and knee follow the normal curves of
@@ -74,7 +74,7 @@ class Walk:
     """A gait of a figure: its path over the ground and the timing of its strides."""
 
     figure: Figure
-    gait: Gait
+    gait: GaitParameters
     start_phase: float
     """Phase of the first leg at time zero, as a share of the stride."""
 
@@ -128,7 +128,7 @@ def contacts_at(
     ]
 
 
-QUADRUPED_GAIT = Gait(
+QUADRUPED_GAIT = GaitParameters(
     stride_length=1.1,
     stride_seconds=1.1,
     step_width=0.9,
@@ -157,9 +157,9 @@ differ more. Chosen by hand."""
 
 def draw_gait(
     figure: Figure, rng: np.random.Generator, *, turn_rate: float = 0.0
-) -> Gait:
+) -> GaitParameters:
     """Return a gait with random differences from the default gait of the figure."""
-    default = QUADRUPED_GAIT if len(figure.legs) > 2 else Gait()
+    default = QUADRUPED_GAIT if len(figure.legs) > 2 else GaitParameters()
     factor = 1.0 + GAIT_VARIATION * rng.uniform(-1.0, 1.0, 4)
     return replace(
         default,

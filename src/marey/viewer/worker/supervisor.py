@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from marey.io.formats.html import MAX_DRAWN_ITEMS
 from marey.options import Options, number
 from marey.viewer.server.protocol import Frame, encode_frame, read_frame_async
-from marey.workers import machine_memory
+from marey.workers import PIPES, machine_memory, worker_command
 
 STOPPED_REASON = "stopped by another request"
 
@@ -119,15 +118,9 @@ class WorkerSupervisor:
     async def _start(self) -> None:
         n_stops = self._n_stops
         await self._kill()
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-m", "marey.viewer.worker.worker"),
-            *(str(self._limits.memory_bytes()), str(self._limits.drawn)),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            # Ctrl-C must reach only the server, which then stops the worker.
-            start_new_session=True,
-        )
+        limits = self._limits.memory_bytes(), self._limits.drawn
+        command = worker_command("marey.viewer.worker.worker", *limits)
+        self._process = await asyncio.create_subprocess_exec(*command, **PIPES)
         self._reader = asyncio.create_task(self._read_answers(self._process))
         if n_stops != self._n_stops:
             await self._kill()

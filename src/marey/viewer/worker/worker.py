@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from marey.errors import MareyError, printable
 from marey.kernels.precompiled import prefer_compiled_kernels
 from marey.viewer.server.protocol import encode_frame, read_frame
-from marey.workers import limit_memory
+from marey.workers import open_channel
 
 CONCURRENT_REQUESTS = ("series",)
 """Requests that are answered at once, while a job runs in the other thread."""
@@ -23,12 +23,8 @@ CONCURRENT_REQUESTS = ("series",)
 
 def main() -> None:
     """Answer requests until the server closes standard input."""
-    limit_memory(int(sys.argv[1]))
+    requests, answers = open_channel()
     prefer_compiled_kernels()
-    requests = os.fdopen(os.dup(0), "rb")
-    answers = os.fdopen(os.dup(1), "wb")
-    # Output that a library prints must not mix with the answers.
-    os.dup2(2, 1)
     Worker(answers, max_drawn=int(sys.argv[2])).serve(requests)
     # Without a server, the result of a running job is not needed.
     os._exit(0)

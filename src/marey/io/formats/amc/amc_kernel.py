@@ -13,7 +13,7 @@ from marey.io.text.number_kernel import (
     is_blank,
     parse_number_cell,
 )
-from marey.numerics.jit import njit
+from marey.numerics.jit import NO_WRAPPERS, njit
 
 FINE, NO_FRAME, NO_BONE, NO_NUMBER, COUNT = 0, 1, 2, 3, 4
 """How parsing ended."""
@@ -123,7 +123,7 @@ def _parse_channels(data, i, channel, most, frame, values, status):
 
 
 @no_type_check
-@njit(cache=True)
+@njit(cache=True, **NO_WRAPPERS)
 def _frame_number(data, start, end):
     """Return the number of a frame by its first 15 digits; -1 of any other word."""
     value = 0
@@ -136,7 +136,7 @@ def _frame_number(data, start, end):
 
 
 @no_type_check
-@njit(cache=True)
+@njit(cache=True, **NO_WRAPPERS)
 def _same(data, start, end, names, name_start, bone):
     if bone >= name_start.size - 1:
         return False
@@ -150,7 +150,7 @@ def _same(data, start, end, names, name_start, bone):
 
 
 @no_type_check
-@njit(cache=True)
+@njit(cache=True, **NO_WRAPPERS)
 def _find(data, start, end, names, name_start):
     """Return the bone of this name by bisection, -1 if there is none."""
     low, high = 0, name_start.size - 1
@@ -164,7 +164,7 @@ def _find(data, start, end, names, name_start):
 
 
 @no_type_check
-@njit(cache=True)
+@njit(cache=True, **NO_WRAPPERS)
 def _before(names, name_start, bone, data, start, end):
     """Whether a bone's name comes before the word in the alphabet."""
     at, stop = name_start[bone], name_start[bone + 1]

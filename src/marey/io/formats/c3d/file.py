@@ -168,7 +168,7 @@ def open_c3d(file: File) -> C3dContents:
     layout = decide_layout(file, header, parameters, encoding, section_end)
     parameters = _drop_overlapping(parameters, layout.data, problems)
     if problems:
-        text = f"{problems[0]}; {len(problems)} such in the parameter section"
+        text = f"{problems[0]}; {len(problems)} faults of this kind in the parameters"
         file.note("parameters-damaged", text, value=len(problems))
     return C3dContents(data[:BLOCK], parameters, layout)
 
@@ -184,7 +184,7 @@ def _section_start(file: File, data: bytes) -> int:
     if stated != usual:
         file.note(
             "parameter-start-differ",
-            f"the header puts the parameters at byte {stated}; took {usual}",
+            f"the header puts the parameters at byte {stated}; {usual} is used",
         )
     return usual
 
@@ -200,7 +200,7 @@ def _encoding(file: File, data: bytes, start: int) -> C3dEncoding:
 
     best = max(PROCESSORS.values(), key=plausibility)
     if best != stated:
-        text = f"the processor byte {data[start + 3]} makes no sense; took {best}"
+        text = f"the processor byte {data[start + 3]} makes no sense; {best} is used"
         file.note("processor-differ", text)
     return C3dEncoding(best)
 

@@ -238,7 +238,9 @@ def _check_statements(
     if not all(same(value, chosen) for value in stated.values()):
         words = ", ".join(f"{source} says {value}" for source, value in stated.items())
         taken = f"{chosen:g}" if isinstance(chosen, float) else chosen
-        text = f"the file contradicts itself on the {what}: {words}; took {taken}{unit}"
+        text = (
+            f"the file contradicts itself on the {what}: {words}; {taken}{unit} is used"
+        )
         file.note(f"{what.replace(' ', '-')}-differ", text)
 
 

@@ -106,7 +106,7 @@ def _up(
         )
         if fact.how != "given":
             text = f"Y_SCREEN says {y}, which this software writes for {right} up"
-            file.note("up-misstated", f"{text}: took {right}")
+            file.note("up-misstated", f"{text}: {right} is used")
         return fact
     return file.decide_fact("up", stated=stated, assumed="z", note="POINT:Y_SCREEN")
 

@@ -15,10 +15,16 @@ from marey.errors import DataError, OptionError
 from marey.io.contract import Output, WriteOptions
 from marey.io.formats.fbx import records
 from marey.io.formats.fbx.animation import Curves, add_stack
-from marey.io.formats.fbx.document import AXES, SCENE, Clock, Document, World
+from marey.io.formats.fbx.document import AXES, SCENE, Document, Timeline, World
 from marey.io.formats.fbx.limbs import add_bind_pose, add_limbs, add_node
 from marey.io.formats.fbx.skin import add_mesh, add_skin
-from marey.io.scene import Figure, MarkerTracks, SceneTake, build_scene, scene_format
+from marey.io.scene import (
+    MarkerTracks,
+    SceneFigure,
+    SceneTake,
+    build_scene,
+    scene_format,
+)
 from marey.io.text import rotations
 from marey.io.text.names import printable_name, spell_names
 from marey.io.units_axes import points_to_file, rotation_to_z_up
@@ -67,15 +73,15 @@ def write_scene(thing: Skeleton | Motion | Solution, options: WriteOptions) -> O
     return {"": [_encode(document, world, _clock(scene.takes))]}
 
 
-def _clock(takes: tuple[SceneTake, ...]) -> Clock:
+def _clock(takes: tuple[SceneTake, ...]) -> Timeline:
     """Return name and rate of the first take, and the length of the longest."""
     if not takes:
-        return Clock("", REST_RATE, 0.0)
+        return Timeline("", REST_RATE, 0.0)
     seconds = max(max(take.n_frames - 1, 0) / take.rate for take in takes)
-    return Clock(takes[0].name, takes[0].rate, seconds)
+    return Timeline(takes[0].name, takes[0].rate, seconds)
 
 
-def _encode(document: Document, world: World, clock: Clock) -> bytes:
+def _encode(document: Document, world: World, clock: Timeline) -> bytes:
     try:
         return document.encode(world, clock)
     except OverflowError as error:
@@ -88,7 +94,7 @@ def _encode(document: Document, world: World, clock: Clock) -> bytes:
 
 def _add_figure(
     document: Document,
-    figure: Figure,
+    figure: SceneFigure,
     world: World,
     alone: bool,
     options: WriteOptions,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marey.io.formats.fbx import records
-from marey.io.formats.fbx.records import Record, Value, record
+from marey.io.formats.fbx.records import FbxNode, Value, record
 from marey.io.units_axes import metres_per_unit
 
 SCENE = np.int64(0)
@@ -51,7 +51,7 @@ class World:
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class Timeline:
     """What a program plays when it opens the file."""
 
     stack: str
@@ -68,16 +68,16 @@ class Document:
     """A scene under construction: objects with ids, and connections between them."""
 
     def __init__(self) -> None:
-        self._objects: list[Record] = []
-        self._connections: list[Record] = []
+        self._objects: list[FbxNode] = []
+        self._connections: list[FbxNode] = []
 
     def add(
-        self, kind: str, name: str, subtype: str, *children: Record, label: str = ""
+        self, kind: str, name: str, subtype: str, *children: FbxNode, label: str = ""
     ) -> np.int64:
         """Add an object and return its id.
 
         Args:
-            kind: Record of the object: "Model", "Geometry", "AnimationCurve" ...
+            kind: Name of its node: "Model", "Geometry", "AnimationCurve" ...
             name: Its name.
             subtype: What kind of model, deformer or attribute it is.
             *children: Its properties.
@@ -93,7 +93,7 @@ class Document:
         values: tuple[Value, ...] = ("OP", child, parent, target)
         self._connections.append(record("C", *(values if target else _whole(values))))
 
-    def encode(self, world: World, clock: Clock) -> bytes:
+    def encode(self, world: World, clock: Timeline) -> bytes:
         """Return the bytes of the file.
 
         Raises:
@@ -114,7 +114,7 @@ class Document:
         ]
         return records.encode_file(top)
 
-    def _definitions(self) -> Record:
+    def _definitions(self) -> FbxNode:
         """Return how many objects of each kind there are."""
         count = Counter(one.name for one in self._objects) + Counter(["GlobalSettings"])
         kinds = [
@@ -125,7 +125,7 @@ class Document:
         return record("Definitions", children=[record("Version", 100), total, *kinds])
 
 
-def properties(*rows: Sequence[Value]) -> Record:
+def properties(*rows: Sequence[Value]) -> FbxNode:
     """Return the properties of an object: name, type, type in words, flags, values."""
     return record("Properties70", children=[record("P", *row) for row in rows])
 
@@ -140,7 +140,7 @@ def _whole(values: tuple[Value, ...]) -> tuple[Value, ...]:
     return ("OO", *values[1:-1])
 
 
-def _header() -> Record:
+def _header() -> FbxNode:
     return record(
         "FBXHeaderExtension",
         children=[
@@ -152,7 +152,7 @@ def _header() -> Record:
     )
 
 
-def _settings(world: World, clock: Clock) -> Record:
+def _settings(world: World, clock: Timeline) -> FbxNode:
     """Return axes, unit and frame rate of the scene."""
     axes: list[tuple[Value, ...]] = [
         row
@@ -178,7 +178,7 @@ def _settings(world: World, clock: Clock) -> Record:
     )
 
 
-def _documents(stack: str) -> Record:
+def _documents(stack: str) -> FbxNode:
     rows = (
         ("SourceObject", "object", "", ""),
         ("ActiveAnimStackName", "KString", "", "", stack),

@@ -41,20 +41,20 @@ Value = bool | int | np.int64 | float | str | bytes | np.ndarray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Record:
+class FbxNode:
     """A named node of the file."""
 
     name: str
     values: tuple[Value, ...] = ()
-    children: tuple["Record", ...] = ()
+    children: tuple["FbxNode", ...] = ()
 
 
-def record(name: str, *values: Value, children: Sequence[Record] = ()) -> Record:
+def record(name: str, *values: Value, children: Sequence[FbxNode] = ()) -> FbxNode:
     """Return a record of values, with nested records."""
-    return Record(name, values, tuple(children))
+    return FbxNode(name, values, tuple(children))
 
 
-def encode_file(records: Sequence[Record]) -> bytes:
+def encode_file(records: Sequence[FbxNode]) -> bytes:
     """Return the bytes of a file of top-level records.
 
     Raises:
@@ -74,7 +74,7 @@ def encode_file(records: Sequence[Record]) -> bytes:
     return b"".join([*parts, FOOTER_END])
 
 
-def _encode_record(one: Record, offset: int) -> bytes:
+def _encode_record(one: FbxNode, offset: int) -> bytes:
     """Return the bytes of a record that begins at an offset of the file."""
     name = one.name.encode()
     values = b"".join(_encode_value(value) for value in one.values)

@@ -5,7 +5,7 @@ from jaxtyping import Float, Int
 
 from marey.io.formats.fbx.document import Document, properties
 from marey.io.formats.fbx.limbs import add_node, flatten
-from marey.io.formats.fbx.records import Record, record
+from marey.io.formats.fbx.records import FbxNode, record
 from marey.numerics import geometry
 
 Array = np.ndarray
@@ -104,7 +104,7 @@ def add_skin(
         document.connect(limb, cluster)
 
 
-def _layer_element(kind: str, mapping: str, reference: str, data: Record) -> Record:
+def _layer_element(kind: str, mapping: str, reference: str, data: FbxNode) -> FbxNode:
     return record(
         f"LayerElement{kind}",
         0,
@@ -118,7 +118,7 @@ def _layer_element(kind: str, mapping: str, reference: str, data: Record) -> Rec
     )
 
 
-def _layer(*kinds: str) -> Record:
+def _layer(*kinds: str) -> FbxNode:
     elements = [
         record(
             "LayerElement",

@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from marey.errors import DataError
 from marey.io.formats.gltf.accessors import INDEX_TARGET, VERTEX_TARGET, Accessors
-from marey.io.scene import BodyMesh, Figure, Scene, SceneTake
+from marey.io.scene import BodyMesh, Scene, SceneFigure, SceneTake
 from marey.io.scene.figures import MARKER_COLOR, MARKER_RADIUS_M
 from marey.io.scene.surfaces import ball_directions, hull_of_balls
 from marey.io.text.rotations import change_axes, hold_last
@@ -69,7 +69,7 @@ class _Builder:
             **{name: items for name, items in lists.items() if items},
         }
 
-    def add_figure(self, figure: Figure) -> int:
+    def add_figure(self, figure: SceneFigure) -> int:
         """Add a figure at rest and return the node of its first joint.
 
         Its joints are the nodes from there on. The skinned mesh is a node of the scene
@@ -106,7 +106,7 @@ class _Builder:
         self.roots.append(len(self.nodes))
         self.nodes.append(node)
 
-    def _add_body(self, figure: Figure) -> int:
+    def _add_body(self, figure: SceneFigure) -> int:
         body = figure.mesh
         index = "u1" if figure.skeleton.n_joints <= 2**8 else "u2"
         arrays, target = self.arrays, VERTEX_TARGET
@@ -160,7 +160,7 @@ class _Builder:
         self,
         number: int,
         take: SceneTake,
-        figures: Sequence[Figure],
+        figures: Sequence[SceneFigure],
         first_nodes: Sequence[int],
         markers: dict[str, int],
     ) -> None:

@@ -3,23 +3,21 @@
 SLEAP stores `tracks`, `node_names`, `track_names` and `point_scores`; `movement` stores
 `position` and `confidence` with the dimensions time, space, keypoint and individual.
 The HDF5 library hangs or crashes on some damaged files. So it runs in a process of its
-own (`library`), for a limited time; a file that was cut off is refused before.
+own (`library`), with limited time and memory; a file that was cut off is refused
+before.
 """
 
-import json
-import subprocess
-import sys
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from marey.errors import MissingExtraError
+from marey.errors import DataError, MissingExtraError
 from marey.io.contract import Facts, File, Format
 from marey.io.text.names import name_all, split_subjects
 from marey.take import Take
+from marey.workers import Job, WorkerPool, machine_memory
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 SUPERBLOCK_BYTES = 128
@@ -29,12 +27,10 @@ END_OF_FILE = {0: (13, 24), 1: (13, 28), 2: (9, 12), 3: (9, 12)}
 """Bytes of the superblock with the size of its addresses and with the first of them, by
 its version; the third address is the end of the file."""
 
-PROGRAM = Path(__file__).parent / "library.py"
-REFUSED = 3
-"""Exit code of `library` for a file that holds no 3-D keypoints."""
+READER = "marey.io.formats.hdf5.library:read_keypoints"
 
 SECONDS = 8.0
-"""Longest time for a small file, in seconds; the program starts in less than one. It
+"""Longest time for a small file, in seconds; a process starts in less than one. It
 guards against a library that never returns."""
 
 BYTES_PER_SECOND = 10e6
@@ -59,7 +55,10 @@ def read_take(file: File) -> Take:
     _check_complete(file)
     if find_spec("h5py") is None:
         raise MissingExtraError("h5py", "tables")
-    facts, points, confidence = _parse(file, _run_library(file))
+    facts, points, confidence = _run_library(file)
+    if not points.size:
+        file.fail("at least one frame and one keypoint", f"shape {points.shape}")
+    points[~np.isfinite(points).all(axis=-1)] = np.nan
     names = name_all(file, facts["names"], points.shape[1], "marker")
     labels, subjects = split_subjects(names)
     unit = str(facts.get("space_unit", ""))
@@ -103,42 +102,25 @@ def _check_complete(file: File) -> None:
         file.fail(f"{size} bytes", f"{file.size}: the file was cut off", byte=file.size)
 
 
-def _run_library(file: File) -> bytes:
-    """Return what `library` prints about a file, within limits of time."""
-    command = [sys.executable, "-P", str(PROGRAM), str(file.path)]
-    seconds = SECONDS + file.size / BYTES_PER_SECOND
-    expected = "an HDF5 file of SLEAP or movement"
-    try:
-        done = subprocess.run(
-            command, capture_output=True, timeout=seconds, check=False
-        )
-    except subprocess.TimeoutExpired as error:
-        found = f"a file that the HDF5 library does not read in {seconds:.0f} s"
-        file.fail(expected, found, cause=error)
-    said = done.stderr.decode(errors="replace").strip().split("\n")
-    if done.returncode == REFUSED and len(said) > 1:
-        file.fail(said[0], said[1])
-    if done.returncode:
-        file.fail(expected, f"damage: {said[-1] or f'exit code {done.returncode}'}")
-    return done.stdout
-
-
-def _parse(
-    file: File, printed: bytes
+def _run_library(
+    file: File,
 ) -> tuple[
     dict[str, Any], Float[np.ndarray, "frame point 3"], Float[np.ndarray, "frame point"]
 ]:
-    """Return facts, positions and confidences from what `library` printed."""
-    line, _, arrays = printed.partition(b"\n")
-    facts = json.loads(line)
-    shape = tuple(facts["shape"])
-    if not all(shape):
-        file.fail("at least one frame and one keypoint", f"{shape[0]} x {shape[1]}")
-    values = np.frombuffer(arrays, dtype="<f8").astype(float)
-    points, confidence = np.split(values, [int(np.prod(shape))])
-    points = points.reshape(shape)
-    points[~np.isfinite(points).all(axis=-1)] = np.nan
-    return facts, points, confidence.reshape(shape[:2])
+    """Return facts, positions and confidences that `library` reads, within limits."""
+    seconds = SECONDS + file.size / BYTES_PER_SECOND
+    with WorkerPool(1, machine_memory(), seconds, attempts=1) as pool:
+        pool.submit(Job(file.path.name, READER, {"path": str(file.path)}))
+        outcome = pool.wait()
+    if outcome.state == "done":
+        keypoints: tuple[dict[str, Any], np.ndarray, np.ndarray] = outcome.value
+        return keypoints
+    if isinstance(outcome.value, DataError):
+        file.fail(str(outcome.value.needed), outcome.value.found)
+    found = f"damage: {outcome.value or 'the HDF5 library crashed'}"
+    if outcome.state == "late":
+        found = f"a file that the HDF5 library does not read in {seconds:.0f} s"
+    file.fail("an HDF5 file of SLEAP or movement", found)
 
 
 FORMAT = Format(

@@ -1,15 +1,9 @@
-"""Keypoints of an HDF5 file, read in a process of their own: run, never imported.
+"""Keypoints of an HDF5 file, read in a process of their own.
 
-    python library.py file
-
-The HDF5 library may hang, crash or fill the memory on a damaged file, so marey starts
-this program, gives it limited time and reads what it prints: a line of JSON with names
-and facts, then positions and confidences as 64-bit numbers. A file that does not fit
-ends it with `REFUSED` and two lines on stderr: what is needed, what was found.
+The HDF5 library may hang, crash or fill the memory on a damaged file, so only a worker
+with limited time and memory imports this module.
 """
 
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -17,36 +11,33 @@ from typing import Any, NoReturn
 import h5py
 import numpy as np
 
+from marey.errors import DataError
+
 Array = np.ndarray
 Facts = dict[str, Any]
-
-REFUSED = 3
-"""Exit code of a file that is read, and holds no 3-D keypoints."""
 
 MAX_INFLATION = 1032
 """Bytes that deflate makes of one byte at most; arrays that claim more are damage."""
 
 
-def main(path: str) -> None:
-    """Print the keypoints of a file."""
+def read_keypoints(path: str) -> tuple[Facts, Array, Array]:
+    """Return facts, positions (frame, point, 3) and confidences of a file.
+
+    Raises:
+        DataError: If it holds no 3-D keypoints.
+    """
     with h5py.File(path, "r") as file:
         limit = MAX_INFLATION * Path(path).stat().st_size
         if "tracks" in file:
-            facts, points, confidence = read_sleap(file, limit)
-        elif "position" in file:
-            facts, points, confidence = read_movement(file, limit)
-        else:
-            refuse("the dataset tracks (SLEAP) or position (movement)", sorted(file))
-    facts["shape"] = points.shape
-    sys.stdout.buffer.write(json.dumps(facts).encode() + b"\n")
-    for values in (points, confidence):
-        sys.stdout.buffer.write(np.ascontiguousarray(values, dtype="<f8").tobytes())
+            return read_sleap(file, limit)
+        if "position" in file:
+            return read_movement(file, limit)
+        refuse("the dataset tracks (SLEAP) or position (movement)", sorted(file))
 
 
 def refuse(needed: str, found: object) -> NoReturn:
-    """End: the file holds something else."""
-    sys.stderr.write(f"{needed}\n{found}\n")
-    sys.exit(REFUSED)
+    """Say that the file holds something else."""
+    raise DataError("HDF5", found=found, needed=needed)
 
 
 def read_array(file: h5py.File, name: str, limit: int) -> Array:
@@ -155,7 +146,3 @@ def arrange(
         positions.reshape(n_frames, columns, 3),
         scores.reshape(n_frames, columns),
     )
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

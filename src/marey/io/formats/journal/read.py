@@ -179,7 +179,7 @@ def _rows(
     n_lost = stop - len(np.unique(row))
     if n_lost > len(numbers):
         row, stop = np.unique(row, return_inverse=True)[1], len(np.unique(row))
-        message = "{} frames are lost, more than there are: gaps were closed"
+        message = "{} frames are lost, more than were recorded: no gap is left for them"
     else:
         message = "{} frames are lost: they are gaps"
     file.note_count("frames-missing", n_lost, message)

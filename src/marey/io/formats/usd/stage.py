@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.errors import MissingExtraError
-from marey.io.scene import Figure, Scene, SceneTake
+from marey.io.scene import Scene, SceneFigure, SceneTake
 from marey.io.scene.body_mesh import INFLUENCES
 from marey.io.scene.figures import MARKER_COLOR, MARKER_RADIUS_M
 from marey.io.text.names import make_unique
@@ -133,7 +133,7 @@ def _variant(choices: Any, name: str) -> AbstractContextManager[Any]:
     return context
 
 
-def _add_figure(usd: _Usd, stage: Any, path: str, figure: Figure) -> None:
+def _add_figure(usd: _Usd, stage: Any, path: str, figure: SceneFigure) -> None:
     """Add a SkelRoot with the skeleton at rest, and the mesh that it bends."""
     root = usd.UsdSkel.Root.Define(stage, path)
     rest = usd.points(figure.skeleton.rest()[:, :3, 3])
@@ -156,7 +156,7 @@ def _add_figure(usd: _Usd, stage: Any, path: str, figure: Figure) -> None:
     root.CreateExtentAttr(usd.vectors(_extent(usd, figure)))
 
 
-def _add_mesh(usd: _Usd, stage: Any, path: str, figure: Figure) -> Any:
+def _add_mesh(usd: _Usd, stage: Any, path: str, figure: SceneFigure) -> Any:
     body, mesh = figure.mesh, usd.UsdGeom.Mesh.Define(stage, path)
     points = usd.points(body.vertices)
     sides = np.full(len(body.faces), 3, dtype=np.int32)
@@ -246,7 +246,7 @@ def _translations(usd: _Usd, points: Float[Array, "joint 3"]) -> Any:
     return usd.Vt.Matrix4dArray.FromNumpy(matrix)
 
 
-def _extent(usd: _Usd, figure: Figure) -> Float[Array, "2 3"]:
+def _extent(usd: _Usd, figure: SceneFigure) -> Float[Array, "2 3"]:
     """Return the box that a figure stays in: that of its joints and of their flesh."""
     rest = figure.skeleton.rest()[:, :3, 3]
     own = rest[figure.mesh.joint[:, 0]]

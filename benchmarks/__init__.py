@@ -1,0 +1,1 @@
+"""How right and how fast marey is, beside what people use today."""

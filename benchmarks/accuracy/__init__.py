@@ -1,0 +1,1 @@
+"""Errors against known truth, by two independent generators."""

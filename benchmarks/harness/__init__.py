@@ -1,0 +1,1 @@
+"""What every benchmark is measured, limited, recorded and shown with."""

@@ -1,0 +1,1 @@
+"""Errors on real recordings, those below the folders of MAREY_DATA."""

@@ -1,0 +1,1 @@
+"""Cost against frames, markers, bodies and takes."""

@@ -1,0 +1,1 @@
+"""Processor time of single stages and of whole solves."""

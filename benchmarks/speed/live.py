@@ -1,0 +1,85 @@
+"""Live streams: time from the arrival of a packet to its pose, and memory.
+
+53 markers of each performer at 240 Hz come from an LSL outlet of another process. Then
+a walk is played 10 times as fast as it was recorded, and a skeleton is learnt from it.
+"""
+
+import gc
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+import marey
+from benchmarks.harness.task import Figure, Row, Setting
+from benchmarks.harness.timing import resident_mib, spread_of
+from benchmarks.speed.lsl_sender import RATE, performers
+
+HEADLINE = "latency of 99 % [ms]"
+WARM_FRAMES = 50
+
+
+def measure(setting: Setting) -> Iterator[Row]:
+    for subjects in setting.choose((1, 2), (1,)):
+        yield follow_lsl(setting.choose(20.0, 4.0), "set53", subjects)
+    yield from watch_memory(setting.choose(300.0, 10.0))
+
+
+def follow_lsl(seconds: float, markers: str, subjects: int) -> Row:
+    """Return the row of known skeletons that are tracked in a stream."""
+    skeletons, take = performers(markers, subjects)
+    name = f"marey-bench-{uuid.uuid4()}"
+    module = "benchmarks.speed.lsl_sender"
+    command = [sys.executable, "-m", module, name, markers, str(subjects)]
+    sender = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    latencies, memory = [], []
+    with marey.stream(f"lsl://{name}", skeletons, timeout=30.0) as poses:
+        gc.collect()
+        start, cpu = time.monotonic(), time.process_time()
+        for pose in poses:
+            latencies.append(1e3 * pose.latency)
+            if len(latencies) % RATE == 1:
+                memory.append(resident_mib())
+            if time.monotonic() - start > seconds:
+                break
+        wall, cpu = time.monotonic() - start, time.process_time() - cpu
+        found = poses.statistics
+    sent = int(sender.communicate(timeout=30.0)[0])
+    figures: dict[str, Figure] = {
+        "latency [ms]": spread_of(latencies[WARM_FRAMES:]),
+        "latency of 99 % [ms]": float(np.quantile(latencies[WARM_FRAMES:], 0.99)),
+        "CPU of a pose [ms]": 1e3 * cpu / max(len(latencies), 1),
+        "of one core [%]": 100.0 * cpu / wall,
+        "sent": sent,
+        "received": found.received,
+        "poses": len(latencies),
+        "memory at first [MiB]": memory[0],
+        "memory at last [MiB]": memory[-1],
+    }
+    return Row(f"{len(take.labels)} markers at {RATE:g} Hz, LSL", figures)
+
+
+def watch_memory(seconds: float) -> Iterator[Row]:
+    """Yield the memory of a stream that is learnt from at 10 times its speed."""
+    _, take = performers("set53", 1)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "walk.npz"
+        marey.write(replace(take, rate=120.0), path)
+        with marey.stream(f"file:{path}?speed=10&loop=1") as poses:
+            start, due = time.monotonic(), 5.0
+            for _ in poses:
+                spent = time.monotonic() - start
+                if spent > due:
+                    case = f"learning for {spent:.0f} s"
+                    received = poses.statistics.received
+                    figures = {"received": received, "memory [MiB]": resident_mib()}
+                    yield Row(case, figures)
+                    due += seconds / 5.0
+                if spent > seconds:
+                    break

@@ -1,0 +1,202 @@
+"""Inverse kinematics: frames per second, one frame's latency, accuracy.
+
+One figure for all: 16 segments, 44 degrees of freedom, 53 markers, 100 Hz, 2 mm noise.
+"In sequence" and "side by side" are the compiled trackers alone, "take" is `solve_pose`
+of a whole take both ways, "frame" is one frame at a time as a stream has it. The
+optimum is that of a general optimiser, run to convergence on 20 frames.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from scipy.optimize import least_squares
+
+import marey
+from benchmarks.harness.task import Figure, Row, Setting
+from benchmarks.harness.timing import invert, scale, spread_of, time_call
+from benchmarks.peers.figure import AXES, RATE, make_skeleton, record
+from marey.articulated.targets import TargetNames
+from marey.numerics import geometry
+from marey.pose.gauss_newton.fit import GaussNewtonSolver
+from marey.pose.gauss_newton.lanes import track_in_lanes
+from marey.pose.gauss_newton.track_kernel import track_frames
+from marey.pose.gauss_newton.tracker import PoseTracker
+from marey.pose.options import GaussNewtonOptions
+from marey.pose.trace import PoseTrace
+from marey.skeleton import Skeleton
+from marey.take import Take
+
+HEADLINE = "frames/s"
+PLAIN: dict[str, Any] = {"outlier": 0.0, "limits": False}
+TRACKERS: Mapping[str, Callable[..., None]] = {
+    "in sequence": track_frames,
+    "side by side": track_in_lanes,
+}
+WAYS: Mapping[str, Mapping[str, Any]] = {
+    "least squares": PLAIN,
+    "limits and outliers": {},
+}
+FREE = {"root": 3, "ball": 3, "universal": 2, "hinge": 1}
+WARM_FRAMES, CONVERGED_FRAMES = 10, 20
+
+
+def measure(setting: Setting) -> Iterator[Row]:
+    skeleton = make_skeleton()
+    take = record(skeleton, setting.choose(4000, 1000))
+    for name, tracker in TRACKERS.items():
+        for way, options in WAYS.items():
+            case = f"{name}, {way}"
+            yield measure_tracker(case, skeleton, take, tracker, options, setting)
+    for way, options in {**WAYS, "smooth": {"smooth": 100.0}}.items():
+        yield measure_take(f"take, {way}", skeleton, take, options, setting)
+    for way, options in WAYS.items():
+        yield measure_frames(f"frame, {way}", skeleton, take, options)
+    yield measure_placement(skeleton, take, setting)
+    yield compare_with_optimum(skeleton, take)
+
+
+def tracker_of(
+    skeleton: Skeleton,
+    take: Take,
+    options: Mapping[str, Any],
+    tracker: Callable[..., None] | None = None,
+) -> tuple[GaussNewtonSolver, Callable[[int], PoseTrace]]:
+    """Return the solver, and a function that tracks the first frames with it.
+
+    Without a tracker the solver chooses, by the number of frames.
+    """
+    fit = GaussNewtonSolver(
+        skeleton, TargetNames.of(take), RATE, GaussNewtonOptions(**options)
+    )
+
+    def track(count: int) -> PoseTrace:
+        fit.reset()
+        recording = take.points[:count], np.zeros((count, 0, 4, 4))
+        if tracker is None:
+            return fit.track(recording, np.arange(count))
+        trace = PoseTrace.empty(count, len(fit.nodes.tree.parent))
+        paths, out = (trace.root, trace.q), (trace.root, trace.q, trace.info)
+        where = (recording, np.arange(count), tuple(fit.state))
+        tracker(fit.problem, *where, fit.settings, paths, out)
+        return trace
+
+    return fit, track
+
+
+def measure_tracker(
+    case: str,
+    skeleton: Skeleton,
+    take: Take,
+    tracker: Callable[..., None],
+    options: Mapping[str, Any],
+    setting: Setting,
+) -> Row:
+    """Return speed, iterations and marker error of a compiled tracker alone."""
+    fit, track = tracker_of(skeleton, take, options, tracker)
+    timing = time_call(lambda: track(take.n_frames), setting)
+    residual = fit.marker_residuals(take.points, timing.result)
+    figures: dict[str, Figure] = {
+        "frames/s": invert(timing.cpu, take.n_frames),
+        "iterations": float(timing.result.info[1:, 3].mean()),
+        "markers [mm]": 1e3 * float(np.sqrt(np.mean(residual**2))),
+    }
+    return Row(case, figures)
+
+
+def measure_take(
+    case: str,
+    skeleton: Skeleton,
+    take: Take,
+    options: Mapping[str, Any],
+    setting: Setting,
+) -> Row:
+    """Return speed and marker error of a whole take."""
+    timing = time_call(
+        lambda: marey.solve_pose(skeleton, take, method="gauss_newton", **options),
+        setting,
+    )
+    off = np.linalg.norm(timing.result.marker_points() - take.points, axis=-1)
+    rms = 1e3 * float(np.sqrt(np.mean(off**2)))
+    speed = invert(timing.cpu, take.n_frames)
+    return Row(case, {"frames/s": speed, "markers [mm]": rms})
+
+
+def measure_frames(
+    case: str, skeleton: Skeleton, take: Take, options: Mapping[str, Any]
+) -> Row:
+    """Return the latency of single frames."""
+    tracker = PoseTracker(skeleton, take.labels, rate=RATE, **options)
+    spent = []
+    tracker.update(take.points[0])
+    busy = time.process_time()
+    for points in take.points:
+        begin = time.perf_counter()
+        tracker.update(points)
+        spent.append(1e6 * (time.perf_counter() - begin))
+    figures: dict[str, Figure] = {
+        "wall [us]": spread_of(spent[WARM_FRAMES:]),
+        "wall of 99 % [us]": float(np.quantile(spent[WARM_FRAMES:], 0.99)),
+        "CPU [us]": 1e6 * (time.process_time() - busy) / take.n_frames,
+    }
+    return Row(case, figures)
+
+
+def measure_placement(skeleton: Skeleton, take: Take, setting: Setting) -> Row:
+    """Return the time of placing single frames from constants."""
+    placer = marey.SkeletonPlacer(skeleton, take.labels)
+
+    def place_all() -> None:
+        for points in take.points:
+            placer.place(points)
+
+    cpu = time_call(place_all, setting).cpu
+    figures: dict[str, Figure] = {
+        "frames/s": invert(cpu, take.n_frames),
+        "CPU [us]": scale(cpu, 1e6 / take.n_frames),
+    }
+    return Row("frame, SkeletonPlacer.place", figures)
+
+
+def compare_with_optimum(skeleton: Skeleton, take: Take) -> Row:
+    """Return the marker error over that of a converged general optimiser."""
+    motion = marey.solve_pose(skeleton, take, method="gauss_newton", **PLAIN)
+    found = best = 0.0
+    for f in np.linspace(0, take.n_frames - 1, CONVERGED_FRAMES).astype(int).tolist():
+        off = residual_function(skeleton, motion, take, f)
+        x = np.zeros(3 + sum(FREE[kind] for kind in skeleton.kind))
+        found += float(np.sum(off(x) ** 2))
+        best += 2.0 * least_squares(off, x, xtol=1e-12, ftol=1e-12, gtol=1e-12).cost
+    count = len(take.labels) * CONVERGED_FRAMES
+    figures: dict[str, Figure] = {
+        "markers [mm]": 1e3 * float(np.sqrt(found / count)),
+        "optimum [mm]": 1e3 * float(np.sqrt(best / count)),
+        "above optimum": float(np.sqrt(found / best)) - 1.0,
+    }
+    return Row("take against the optimum", figures)
+
+
+def residual_function(
+    skeleton: Skeleton, motion: marey.Motion, take: Take, f: int
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the residuals of a frame's markers as a function of a change of pose."""
+
+    def off(x: np.ndarray) -> np.ndarray:
+        q, at = motion.wxyz[f].copy(), 3
+        for i, kind in enumerate(skeleton.kind):
+            n = FREE[kind]
+            angle = x[at : at + n]
+            turn = angle if n == 3 else angle[:1] * AXES[0]
+            q[i] = geometry.quat_multiply(geometry.quat_exp(turn), q[i])
+            if n == 2:
+                second = geometry.quat_exp(angle[1:] * AXES[1])
+                q[i] = geometry.quat_multiply(q[i], second)
+            at += n
+        position = motion.T_world_root[f, :3, 3] + x[:3]
+        T = geometry.transform(geometry.matrix_from_quat(q[0]), position)
+        joints = skeleton.forward(T[None], q[None])[0][skeleton.marker_joint]
+        found = geometry.apply(joints, skeleton.marker_offset)
+        return np.asarray(found - take.points[f]).ravel()
+
+    return off

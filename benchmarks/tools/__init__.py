@@ -1,0 +1,1 @@
+"""What looks at the code and its answers, and is no benchmark."""
