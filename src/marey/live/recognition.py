@@ -55,12 +55,16 @@ def recognise_skeleton(skeleton: Skeleton, frame: Frame, rate: float) -> dict[st
     seen = np.flatnonzero(np.isfinite(frame.points[:, 0]))
     points = frame.points[seen]
     found = find_markers(skeleton, points)
-    tracker = SkeletonTracker(skeleton, rate) if found else None
-    for _ in range(MAX_ROUNDS if tracker else 0):
+    if not found:
+        return {}
+    tracker = SkeletonTracker(skeleton, rate)
+    for _ in range(MAX_ROUNDS):
         labels = tuple(skeleton.marker_labels[marker] for marker in found)
         known = Frame(number=0, points=points[[*found.values()]], labels=labels)
-        assert tracker is not None
-        T = tracker.update(known).T_world_joint[skeleton.marker_joint]
+        pose = tracker.update(known)
+        if pose is None:
+            break
+        T = pose.T_world_joint[skeleton.marker_joint]
         near = assign_points(points, geometry.apply(T, skeleton.marker_offset))
         before = found
         found = {int(marker): int(near[marker]) for marker in np.flatnonzero(near >= 0)}

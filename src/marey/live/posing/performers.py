@@ -160,7 +160,8 @@ class Performers:
             trackers = self._make_trackers(names, skeletons, rate)
         poses = [[one.update(frame) for frame in frames][-1] for one in trackers]
         self._fades = [
-            pose and Fade(self._shown, pose, FADE_S * rate) for pose in poses
+            None if pose is None else Fade(self._shown, pose, FADE_S * rate)
+            for pose in poses
         ]
         self.names, self.skeletons = tuple(names), tuple(skeletons)
         self._trackers = trackers
