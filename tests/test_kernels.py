@@ -44,6 +44,25 @@ from marey.numerics.called_kernel import height
 def double(x):
     return height() * x
 """
+TUPLE = """
+from typing import NamedTuple
+
+class Factor(NamedTuple):
+    value: float
+"""
+TAKES_TUPLE = """
+from numba import njit
+
+from marey.numerics.jit import FAST
+from marey.numerics.{name}_kernel import Factor
+
+@njit(cache=True, fastmath=FAST)
+def multiply(factor, x):
+    return factor.value * x
+
+def double(x):
+    return multiply(Factor(3.0), x)
+"""
 CALL = """
 import logging, os, sys
 from numba.core.event import Listener, register
@@ -123,6 +142,17 @@ def test_a_kernel_is_stale_when_a_kernel_that_it_calls_has_changed(tmp_path):
     assert (
         "numerics/caller_kernel.py, or a kernel that it imports, has changed" in said[0]
     )
+
+
+def test_kernels_of_a_module_that_is_gone_are_compiled_again(tmp_path):
+    """Their signatures refer to a class of that module."""
+    package = small_package(tmp_path)
+    for name in ("old", "new"):
+        numerics = package / "marey/numerics"
+        (numerics / "old_kernel.py").unlink(missing_ok=True)
+        (numerics / f"{name}_kernel.py").write_text(TUPLE)
+        (numerics / "caller_kernel.py").write_text(TAKES_TUPLE.format(name=name))
+        assert call(package)[0] == 6.0
 
 
 def test_compiled_kernels_can_be_moved_and_a_mismatch_is_said_once(tmp_path):

@@ -154,5 +154,9 @@ class SourceDigestLocator:
         return source_digest(self._source)
 
     def get_disambiguator(self) -> str:
-        """Return what tells kernels of one name in one file apart."""
-        return str(self._line)
+        """Return what tells kernels of one name, and versions of one kernel, apart.
+
+        Numba opens the index of a kernel before it compares sources, and fails if that
+        index refers to a type of a module that no longer exists.
+        """
+        return f"{self._line}-{self.get_source_stamp()[:8]}"
