@@ -593,25 +593,6 @@ def calm_equations(parent, R, usual, weight):
     return H, g
 
 
-def turn_parts(R_parent, R_child, usual):
-    """Axis times sine, and cosine, of the turn of a child away from its usual one."""
-    R = R_parent.T @ R_child @ usual.T
-    turn = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
-    return np.array([*turn, np.trace(R) - 1]) / 2
-
-
-def marker_cost(parent, segment, o, m, y, t, R, usual, sd):
-    """Cost of one frame: markers with Student's t of 8 degrees of freedom in three
-    dimensions, and turns away from the usual ones with a standard deviation of 1 rad.
-    """
-    none = np.zeros((0, 3))
-    rests = bundle_rests(parent, segment, (), y, (t, R), (o, m, none, none))
-    cost = sum(11 * np.log1p(r @ r / sd**2 / 8) for r in rests)
-    for i in range(1, len(parent)):
-        cost += np.sum((R[parent[i]] @ usual[i] - R[i]) ** 2) / 2
-    return cost
-
-
 def cheapest_sequence(cost, parts):
     """The sequence of solutions of least cost, of all that there are.
 

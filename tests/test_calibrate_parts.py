@@ -11,12 +11,13 @@ from marey.anatomy.landmarks import find_landmarks
 from marey.calibration.init.poses import sample_frames, sample_takes
 from marey.calibration.model import (
     AxisConstraint,
+    CenterMotion,
     Estimate,
     FramePoses,
     KinematicModel,
     ModelParameters,
 )
-from marey.calibration.moving_centers import follow_centers, without_motion
+from marey.calibration.moving_centers import follow_centers
 from marey.calibration.noise_model import sample_frame_pairs
 from marey.calibration.priors import (
     LengthPrior,
@@ -26,7 +27,6 @@ from marey.calibration.priors import (
 from marey.calibration.problem import problem_of_sessions
 from marey.calibration.solver.levenberg_marquardt import (
     eliminate_session,
-    levenberg_marquardt_step,
     map_in_threads,
     reduced_equations,
     residuals,
@@ -38,8 +38,6 @@ from marey.skeleton import Skeleton
 PARENT = np.array([-1, 0, 1, 2, 1, 0, 5])
 SEGMENT = np.sort([*np.repeat(np.arange(7), 2), 0, 3])
 N, FRAMES = len(PARENT), 3
-MOVING, BELOW = (2, 3, 5), {2: [2, 3], 3: [3], 5: [5, 6]}
-N_MOTION = 12 * len(MOVING)
 
 
 class RandomModel:
@@ -53,10 +51,9 @@ class RandomModel:
             tuple(map(str, range(n_markers))),
             SEGMENT,
             (
-                AxisConstraint(2, "hinge", 0.1),
+                AxisConstraint(2, "hinge", 0.1, center_sd=0.3),
                 AxisConstraint(6, "universal", 0.2),
             ),
-            MOVING,
         )
         self.columns = self.model.columns
         self.parameters = ModelParameters(
@@ -66,8 +63,7 @@ class RandomModel:
             axis=rng.normal(size=(2, 2, 3)),
             marker_noise=rng.uniform(0.3, 0.6, size=(1, n_markers)),
             mean_rotation=geometry.rotation_exp(rng.normal(size=(N, 3))),
-            center_motion=rng.normal(size=(len(MOVING), 4, 3)),
-            center_sd=rng.uniform(0.2, 0.4, size=len(MOVING)),
+            center_motion=rng.normal(size=(1, 2, 3)),
         )
         self.t = rng.normal(size=(FRAMES, 3))
         self.R = geometry.rotation_exp(rng.normal(size=(FRAMES, N, 3)))
@@ -94,7 +90,7 @@ class RandomModel:
     def reduced_equations(self):
         n = self.columns.count
         A, b, leverage = np.empty((n, n)), np.empty(n), np.empty(self.points.shape[:2])
-        none = np.empty(0, int), np.empty((FRAMES, 0, 4))
+        none = np.empty(0, int), np.empty((FRAMES, 0, n)), np.empty((FRAMES, 0))
         cost = eliminate_poses(*self.kernel_arguments, 0.0, A, b, leverage, *none)
         return np.tril(A) + np.tril(A, -1).T, b, leverage, cost
 
@@ -116,7 +112,7 @@ class RandomModel:
         points = np.nan_to_num(self.points[frame])
         return naive.bundle_rests(PARENT, SEGMENT, axes, points, pose, parameters)
 
-    def naive_equations(self, residuals=None, n_shared=0):
+    def naive_equations(self):
         weights = [
             np.r_[np.repeat(np.sqrt(w), 3), np.ones(3 + 1)]
             for w in self.residuals().weight
@@ -124,11 +120,11 @@ class RandomModel:
         mean = self.parameters.mean_rotation
         return naive.bundle_equations(
             range(FRAMES),
-            residuals or self.naive_residuals,
+            self.naive_residuals,
             weights,
             lambda f: naive.calm_equations(PARENT, self.R[f], mean, 1.0),
             3 + 3 * N,
-            n_shared or self.columns.count,
+            self.columns.count,
         )
 
 
@@ -178,20 +174,20 @@ def test_the_jacobian_of_nonlinear_priors_is_their_finite_difference(rng):
     ]
     residual, jacobian = prior.nonlinear_rows(case.parameters)
     n = case.columns.count
-    for x in range(n + N_MOTION + 1):
-        step = np.zeros((1, n + N_MOTION + 1))
+    for x in range(n + 6 + 1):
+        step = np.zeros((1, n + 6 + 1))
         step[0, x] = 1e-6
         more, less = (
             case.parameters.add_step(
                 sign * step[:, :n],
                 sign * step[0, -1],
-                sign * step[:, n:-1].reshape(-1, 4, 3),
+                sign * step[:, n:-1].reshape(1, 2, 3),
             )
             for sign in (1.0, -1.0)
         )
         difference = prior.nonlinear_rows(less)[0] - prior.nonlinear_rows(more)[0]
         assert jacobian[:, x] == pytest.approx(difference / 2e-6, abs=1e-6)
-    assert len(residual) == 3 + 4 + N_MOTION + 1
+    assert len(residual) == 3 + 4 + 6 + 1
 
 
 def test_the_cost_of_priors_is_that_of_their_equations(rng):
@@ -206,7 +202,7 @@ def test_the_cost_of_priors_is_that_of_their_equations(rng):
     nonlinear = 7.0 * np.sum(prior.nonlinear_rows(case.parameters)[0] ** 2)
     assert prior.cost(case.parameters, 7.0) == pytest.approx(cost + nonlinear)
     step = 1e-3 * rng.normal(size=(1, len(b)))
-    moved = case.parameters.add_step(step, 0.0, np.zeros((len(MOVING), 4, 3)))
+    moved = case.parameters.add_step(step, 0.0, np.zeros((1, 2, 3)))
     # For linear rows the cost after a step is known exactly.
     after = cost - 2.0 * step[0] @ b + step[0] @ A @ step[0]
     assert prior.linear_equations(moved, 0, 7.0)[2] == pytest.approx(after)
@@ -372,104 +368,44 @@ def test_elimination_of_the_markers_keeps_the_solution_of_the_whole_system(rng):
     assert found == pytest.approx(wanted[[*columns.shared, -1]], rel=1e-6, abs=1e-8)
 
 
-def follow(case):
-    """The estimate of a random model with the motion of its centres."""
+def test_a_moving_centre_is_one_more_offset_in_every_frame(rng):
+    """Its equations are those of the offset in each frame, times the angle's sine."""
+    case = RandomModel(rng)
     poses = FramePoses(case.points, case.t, case.R)
-    estimate = follow_centers(Estimate(case.parameters, (poses,)), 1.0, 0.0)
-    return estimate, estimate.motion[0].rotation
-
-
-def test_moving_centres_follow_the_rotation_away_from_the_mean(rng):
-    case = RandomModel(rng)
-    _, rotation = follow(case)
-    for n, child in enumerate(MOVING):
-        mean = case.parameters.mean_rotation[child]
-        wanted = np.array(
-            [naive.turn_parts(R[PARENT[child]], R[child], mean) for R in case.R]
-        )
-        assert rotation[:, n] == pytest.approx(wanted - wanted.mean(axis=0))
-
-
-def test_equations_of_moving_centres_are_those_of_plain_loops(rng):
-    """A centre moves as the offset of its joint would, times the rotation's parts."""
-    case = RandomModel(rng)
-    estimate, rotation = follow(case)
+    estimate = follow_centers(Estimate(case.parameters, (poses,)))
+    (motion,) = estimate.motion
     H, g, _, _ = eliminate_session(estimate, 0, 0.0)
-    n, motion = case.columns.count, case.parameters.center_motion
-    for f, k in np.ndindex(FRAMES, len(MOVING)):
-        shift = case.R[f, PARENT[MOVING[k]]] @ (rotation[f, k] @ motion[k])
-        case.points[f, np.isin(SEGMENT, BELOW[MOVING[k]])] -= shift
-
-    def rests(f, pose_step, step):
-        offsets = step[:n].copy()
-        for k, part in enumerate(step[n:].reshape(-1, 4, 3)):
-            offsets[case.columns.joint_offset[MOVING[k]]] += rotation[f, k] @ part
-        return case.naive_residuals(f, pose_step, offsets)
-
-    wanted_H, wanted_g = case.naive_equations(rests, n + N_MOTION)
-    assert pytest.approx(wanted_H, abs=1e-5) == H
-    assert g == pytest.approx(wanted_g, abs=1e-5)
+    n, offset = case.columns.count, case.columns.joint_offset[2]
+    wanted_H, wanted_g = np.zeros_like(H), np.zeros_like(g)
+    for f in range(FRAMES):
+        one = FramePoses(case.points[f, None], case.t[f, None], case.R[f, None])
+        at = CenterMotion(motion.angle[f, None], motion.R_world_parent[f, None])
+        alone = Estimate(case.parameters, (one,), (at,))
+        H_frame, g_frame = (x[:n] for x in eliminate_session(alone, 0, 0.0)[:2])
+        J = np.zeros((n, n + 6))
+        J[:, :n] = np.eye(n)
+        J[offset, n:] = np.hstack([a * np.eye(3) for a in motion.angle[f, 0]])
+        wanted_H += J.T @ H_frame[:, :n] @ J
+        wanted_g += J.T @ g_frame
+    assert pytest.approx(wanted_H, rel=1e-6, abs=1e-6) == H
+    assert g == pytest.approx(wanted_g, rel=1e-6, abs=1e-6)
 
 
 def test_a_step_of_a_moving_centre_moves_what_is_below_it(rng):
     case = RandomModel(rng)
-    estimate, _ = follow(case)
-    only = np.zeros_like(case.parameters.center_motion)
-    before = residuals(without_motion(estimate))[0].vector
-    only[0] = case.parameters.center_motion[0]
-    one = replace(estimate, parameters=replace(case.parameters, center_motion=only))
-    moved = before - residuals(one)[0].vector
-    below = np.isin(SEGMENT, BELOW[MOVING[0]])
+    poses = FramePoses(case.points, case.t, case.R)
+    estimate = follow_centers(Estimate(case.parameters, (poses,)))
+    still = replace(case.parameters, center_motion=np.zeros((1, 2, 3)))
+    before = residuals(replace(estimate, parameters=still))[0].vector
+    moved = before - residuals(estimate)[0].vector
+    below = np.isin(SEGMENT, [2, 3])
     assert (moved[:, ~below] == 0.0).all()
-    wanted = estimate.motion[0].in_world(only)[:, 0]
+    motion = estimate.motion[0]
+    wanted = motion.in_world(case.parameters.center_motion)[:, 0]
     seen = np.isfinite(case.points).all(axis=-1)
     for f, k in zip(*np.nonzero(seen & below), strict=True):
         assert moved[f, k] == pytest.approx(wanted[f])
-
-
-def test_markers_on_kept_bones_have_the_least_cost_of_all(rng):
-    parent, segment = np.array([-1, 0, 1]), np.repeat(np.arange(3), 3)
-    model = KinematicModel(tuple("abc"), parent, tuple("123456789"), segment)
-    o, m = rng.normal(size=(3, 3)), rng.normal(size=(9, 3))
-    parameters = ModelParameters.initial(model, o, m, np.zeros((0, 2, 3)), 1)
-    parameters = replace(parameters, marker_noise=np.full((1, 9), 0.05))
-    t, R = (
-        rng.normal(size=(4, 3)),
-        geometry.rotation_exp(0.5 * rng.normal(size=(4, 3, 3))),
-    )
-    points = parameters.forward(t, R)[1] + 0.05 * rng.normal(size=(4, 9, 3))
-    prior = Prior(model)
-    prior.add_marker_priors(m, 0.1)
-    estimate, damping = Estimate(parameters, (FramePoses(points, t, R),)), 0.0
-    for _ in range(30):
-        estimate, _, damping, _ = levenberg_marquardt_step(
-            estimate, prior, 1.0, damping, keep_bones=True
-        )
-    found, (posed,) = estimate.parameters.marker_offset[0], estimate.poses
-
-    def cost(step):
-        """The cost after a step of the markers and of every pose."""
-        markers = found + step[:27].reshape(9, 3)
-        total = np.sum((markers - m) ** 2) / 0.1**2
-        poses = zip(
-            points,
-            posed.root_position,
-            posed.R_world_segment,
-            step[27:].reshape(4, 4, 3),
-            strict=True,
-        )
-        for y, t, R, (dt, *dR) in poses:
-            turned = [naive.rotation(w) @ one for w, one in zip(dR, R, strict=True)]
-            frame = y, t + dt, turned, parameters.mean_rotation, 0.05
-            total += naive.marker_cost(parent, segment, o, markers, *frame)
-        return total
-
-    assert (estimate.parameters.joint_offset == o).all()
-    least = cost(np.zeros(75))
-    ours = prior.cost(estimate.parameters, 1.0) + residuals(estimate)[0].cost
-    assert ours == pytest.approx(least)
-    for direction in 1e-4 * rng.normal(size=(20, 75)):
-        assert cost(direction) > least
+    assert motion.angle.mean(axis=0) == pytest.approx(0.0, abs=1e-12)
 
 
 def test_markers_that_nothing_determines_are_not_eliminated(rng):

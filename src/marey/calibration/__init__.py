@@ -21,7 +21,6 @@ from marey.calibration.solver.bundle_adjustment import (
     MAX_ITERATIONS,
     CalibrationFit,
     bundle_adjust,
-    fix_centers,
 )
 from marey.calibration.to_skeleton import (
     to_skeletons,
@@ -171,14 +170,13 @@ def fit_problem(
     problem: CalibrationProblem, options: CalibrateOptions
 ) -> CalibrationFit:
     """Return the bundle adjustment from the initialisation that suits the problem."""
-    fit = bundle_adjust(
+    return bundle_adjust(
         _initialise(problem, options),
         frames_per_take=options.frames_per_take(problem.n_takes),
         effective_samples=options.effective_samples,
         # Markers may be far from their initial offsets on a known skeleton.
         max_rounds=2 * MAX_ITERATIONS if options.keep_bones else MAX_ITERATIONS,
     )
-    return fix_centers(fit)
 
 
 def _initialise(

@@ -10,6 +10,11 @@ from marey.numerics.thresholds import FEW
 
 Array = np.ndarray
 
+SOFT_TISSUE_SD_FACTOR = 1.5
+"""Factor of standard deviations where soft tissue moves. Higher gives larger standard
+deviations. Found on walks (CMU 02) with synthetic soft-tissue artefact of known size:
+all frames together are worth a little less than one sample."""
+
 
 def estimate_joint_covariance(
     fit: CalibrationFit,
@@ -18,17 +23,17 @@ def estimate_joint_covariance(
 
     That of the root is zero.
 
-    .. math:: \Sigma = \left(\frac{A_\mathrm{data}}{T\,\kappa}
+    .. math:: \Sigma = c^2 \left(\frac{A_\mathrm{data}}{T\,\kappa}
                        + A_\mathrm{prior}\right)^{-1}
 
     The information A of the frames is divided by the weight T of the prior, so that all
     frames count as the samples they are worth, and by the factor :math:`\kappa` of the
-    robust fit. Moving centres are among the unknowns that it was reduced by.
+    robust fit. The factor c goes from 1 (white noise) to `SOFT_TISSUE_SD_FACTOR`.
     """
-    model, scale = fit.moving.model, fit.moving.parameters.marker_scale
+    model, scale = fit.estimate.model, fit.estimate.parameters.marker_scale
     square, freedom = [], []
-    for n, session in enumerate(residuals(fit.moving)):
-        precision = fit.moving.poses[n].confidence / scale[n] ** 2
+    for n, session in enumerate(residuals(fit.estimate)):
+        precision = fit.estimate.poses[n].confidence / scale[n] ** 2
         relative = precision * np.sum(session.vector**2, axis=-1)
         n_axes = session.vector.shape[-1]
         square.append(relative[session.seen])
@@ -37,20 +42,21 @@ def estimate_joint_covariance(
         np.concatenate(square), np.concatenate(freedom), n_axes, model.columns.count
     )
     equations = reduced_equations(
-        fit.moving,
+        fit.estimate,
         fit.initial.prior,
         prior_weight=1.0,
         damping=0.0,
         data_weight=1.0 / (fit.prior_weight * factor),
     )
     matrix = np.linalg.inv(equations.A)
+    matrix *= fit.white_share + (1.0 - fit.white_share) * SOFT_TISSUE_SD_FACTOR**2
     matrix = 0.5 * (matrix + matrix.T)
     row = np.searchsorted(model.columns.shared, model.columns.joint_offset[1:])
     covariance = np.zeros((len(model.names), len(model.names), 3, 3))
     covariance[1:, 1:] = matrix[row[:, None, :, None], row[None, :, None, :]]
     for i, undetermined in fit.initial.undetermined.items():
         covariance[i, i] += undetermined
-    _add_center_motion(fit.moving, covariance)
+    _add_center_motion(fit.estimate, covariance)
     return covariance
 
 
@@ -66,7 +72,8 @@ def _add_center_motion(
     model, motion = estimate.model, estimate.parameters.center_motion
     moved = np.concatenate([one.in_parent(motion) for one in estimate.motion])
     spread = np.einsum("fnx,fny->nxy", moved, moved) / len(moved)
-    for i, term in zip(model.moving_centers, spread, strict=True):
+    for n, term in zip(model.moving_centers, spread, strict=True):
+        i = model.axes[n].child
         covariance[i, i] += term
         for below in model.children(i):
             covariance[below, below] += term

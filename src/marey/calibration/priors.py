@@ -335,10 +335,10 @@ class Prior:
         for n, axis, column in zip(count(len(self.lengths)), axes, axis_columns):
             residual[n] = (1.0 - axis @ axis) / FEW
             jacobian[n, column] = 2.0 * axis / FEW
-        precision = 1.0 / np.repeat(parameters.center_sd, motion[:1].size)
-        residual[-1 - motion.size : -1] = -precision * motion.ravel()
-        of_motion = np.arange(-1 - motion.size, -1)
-        jacobian[of_motion, of_motion] = precision
+        moving = [self.model.axes[n].center_sd for n in self.model.moving_centers]
+        for n, sd in enumerate(np.repeat(moving, motion[:1].size), start=-motion.size):
+            residual[n - 1] = -motion.flat[n] / sd
+            jacobian[n - 1, n - 1] = 1.0 / sd
         residual[-1] = (MEAN_STATURE_M - parameters.stature) / STATURE_SD_M
         jacobian[-1, -1] = 1.0 / STATURE_SD_M
         return residual, jacobian

@@ -8,7 +8,6 @@ from collections.abc import Collection
 import numpy as np
 
 from marey.anatomy.names import SHOULDER, both_sides
-from marey.calibration.moving_centers import moving_joints
 from marey.calibration.priors import (
     GAUGE_SD_M,
     JOINT_SD_M,
@@ -54,10 +53,8 @@ def init_generic(
         immobile: Segments that did not rotate relative to their parents; their joints
             stay.
     """
-    parameters = problem.parameters
-    if problem.is_person:
-        parameters = parameters.with_moving_centers(moving_joints(problem.model))
-    model, m, size = parameters.model, parameters.marker_offset[0], parameters.size
+    model, parameters = problem.model, problem.parameters
+    m, size = parameters.marker_offset[0], parameters.size
     prior = Prior(model)
     prior.add_gauge_constraints(m, problem.seen_first)
     prior.add_marker_priors(m, size)

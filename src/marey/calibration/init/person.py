@@ -30,6 +30,7 @@ from marey.calibration.init.joint_regression import (
 from marey.calibration.init.poses import initial_poses
 from marey.calibration.init.reference_frame import candidate_frames
 from marey.calibration.model import (
+    KNEE_CENTER_SD_M,
     MIN_SKIN_NOISE_M,
     AxisConstraint,
     Estimate,
@@ -37,7 +38,6 @@ from marey.calibration.model import (
     KinematicModel,
     ModelParameters,
 )
-from marey.calibration.moving_centers import moving_joints
 from marey.calibration.options import CalibrateOptions
 from marey.calibration.priors import (
     JOINT_SD_M,
@@ -165,7 +165,7 @@ def _hidden_marker_error(estimate: Estimate) -> float:
         t, R = poses.root_position[frames], poses.R_world_segment[frames]
         masked.append(FramePoses(points, t, R))
         unmasked.append(shown)
-    posed = fit_poses(replace(estimate, poses=tuple(masked)))
+    posed = fit_poses(replace(estimate, poses=tuple(masked), motion=()))
     predicted = tuple(
         replace(poses, points=points)
         for poses, points in zip(posed.poses, unmasked, strict=True)
@@ -265,8 +265,7 @@ def init_from_landmarks(
     m = np.einsum("kji,kj->ki", axes[segment], measured[order] - joint[segment])
     initial = ModelParameters.initial(
         model, o, m, _initial_axes(model), len(problem.sessions)
-    ).with_moving_centers(moving_joints(model))
-    model = initial.model
+    )
     prior = Prior(model)
     prior.add_gauge_constraints(m, person.seen_first)
     seen = [points_seen(x).any(axis=0) for x in person.sessions]
@@ -327,6 +326,7 @@ def _soft_axis_constraints(model: KinematicModel) -> tuple[AxisConstraint, ...]:
             model.index(name),
             "hinge" if name.endswith(LOWER_LEG) else "universal",
             SOFT_HINGE_SD_RAD,
+            center_sd=KNEE_CENTER_SD_M if name.endswith(LOWER_LEG) else 0.0,
         )
         for name in (*both_sides(LOWER_LEG), *both_sides(LOWER_ARM))
         if model.index(name) > 0

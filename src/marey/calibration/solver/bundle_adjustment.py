@@ -2,9 +2,7 @@
 
 Each round takes one Levenberg-Marquardt step of all unknowns and then estimates the
 noise of every marker again. After `MIN_ROUNDS` rounds the white share of
-the residuals decides the weight of the prior. The centres of people's joints move in
-these rounds. Those of a skeleton do not: in the last rounds bones and centres stay, and
-marker offsets and poses adapt to them.
+the residuals decides the weight of the prior.
 """
 
 from collections.abc import Sequence
@@ -15,7 +13,7 @@ from jaxtyping import Float
 
 from marey.calibration.init.poses import initial_poses
 from marey.calibration.model import Estimate
-from marey.calibration.moving_centers import follow_centers, without_motion
+from marey.calibration.moving_centers import follow_centers
 from marey.calibration.noise_model import (
     estimate_marker_noise,
     mean_relative_rotations,
@@ -49,16 +47,11 @@ class CalibrationFit:
     """The result of a bundle adjustment."""
 
     estimate: Estimate
-    """Parameters and poses of a skeleton, whose centres do not move."""
-
-    moving: Estimate
-    """The same bones with moving centres, and with markers and poses of these."""
-
     prior_weight: float
     white_share: float
     initial: Initialisation
     leverage: tuple[Float[Array, "_ marker"], ...]
-    """Share of each marker's residual that the pose of `moving` absorbs, 0 to 3."""
+    """Share of each marker's residual that the pose absorbs, 0 to 3."""
 
     rms_before: float
     """Root mean square distance of markers before the first step, in metres."""
@@ -140,63 +133,28 @@ def bundle_adjust(
     sampled = problem.sample_observations(frames_per_take)
     estimate = pose_sampled_frames(initial, sampled)
     rms_before = marker_rms(estimate)
-    white, artefact, damping = 0.0, 0.0, 0.0
+    white, damping = 0.0, 0.0
     weight = prior_weight(white, estimate.n_frames, effective_samples)
     for n_rounds in range(1, max_rounds + 1):
-        estimate = follow_centers(estimate, artefact, initial.min_noise)
         estimate, leverage, damping, converged = levenberg_marquardt_step(
-            estimate, initial.prior, weight, damping
+            follow_centers(estimate), initial.prior, weight, damping
         )
-        estimate, change = _update_noise(estimate, leverage, initial.min_noise, white)
+        noise = estimate_marker_noise(estimate, leverage, initial.min_noise)
+        change = np.abs(np.log(noise / estimate.parameters.marker_noise)).max()
+        parameters = replace(
+            estimate.parameters,
+            marker_noise=noise,
+            mean_rotation=mean_relative_rotations(estimate),
+            tempering=_marker_tempering(estimate, white),
+        )
+        estimate = replace(estimate, parameters=parameters)
         if n_rounds == MIN_ROUNDS < max_rounds:
             pairs = [
                 np.concatenate([sample_frame_pairs(x[:, problem.order]) for x in takes])
                 for takes in problem.takes
             ]
-            white = white_share(estimate.parameters, pairs)
-            artefact = 1.0 - white
+            white = white_share(parameters, pairs)
             weight = prior_weight(white, estimate.n_frames, effective_samples)
         elif n_rounds > MIN_ROUNDS and converged and change < MAX_NOISE_CHANGE:
             break
-    return CalibrationFit(
-        without_motion(estimate), estimate, weight, white, initial, leverage, rms_before
-    )
-
-
-def _update_noise(
-    estimate: Estimate,
-    leverage: tuple[Float[Array, "_ marker"], ...],
-    min_noise: float,
-    white_share: float,
-) -> tuple[Estimate, float]:
-    """Return the estimate with its noise, and the largest change of its logarithm."""
-    noise = estimate_marker_noise(estimate, leverage, min_noise)
-    change = np.abs(np.log(noise / estimate.parameters.marker_noise)).max()
-    parameters = replace(
-        estimate.parameters,
-        marker_noise=noise,
-        mean_rotation=mean_relative_rotations(estimate),
-        tempering=_marker_tempering(estimate, white_share),
-    )
-    return replace(estimate, parameters=parameters), float(change)
-
-
-def fix_centers(fit: CalibrationFit) -> CalibrationFit:
-    """Return the fit with marker offsets and poses of least cost on fixed centres.
-
-    A skeleton has the mean of each moving centre, and markers that were estimated on
-    moving centres do not fit best on it. Bones, axes and centres stay.
-    """
-    if not fit.moving.motion:
-        return fit
-    estimate, damping = fit.estimate, 0.0
-    for _ in range(MAX_ITERATIONS):
-        estimate, leverage, damping, _ = levenberg_marquardt_step(
-            estimate, fit.initial.prior, fit.prior_weight, damping, keep_bones=True
-        )
-        estimate, change = _update_noise(
-            estimate, leverage, fit.initial.min_noise, fit.white_share
-        )
-        if change < MAX_NOISE_CHANGE:
-            break
-    return replace(fit, estimate=estimate)
+    return CalibrationFit(estimate, weight, white, initial, leverage, rms_before)

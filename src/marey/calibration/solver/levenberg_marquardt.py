@@ -27,6 +27,7 @@ from marey.calibration.model import Estimate, FramePoses
 from marey.calibration.moving_centers import (
     displaced_columns,
     points_with_fixed_centers,
+    with_center_equations,
 )
 from marey.calibration.priors import Prior
 
@@ -230,14 +231,14 @@ def eliminate_session(
     """Return the equations of a session, poses eliminated, with leverage and cost."""
     from marey.calibration.solver.schur_kernel import eliminate_poses
 
-    points, moving = estimate.poses[session].points, displaced_columns(estimate)
-    n = estimate.model.columns.count + estimate.parameters.center_motion.size
-    H, g, leverage = np.empty((n, n)), np.empty(n), np.empty(points.shape[:2])
-    rotation = np.zeros((len(points), *estimate.parameters.center_motion.shape[:2]))
-    if estimate.motion:
-        rotation = estimate.motion[session].rotation
+    n, moving = estimate.model.columns.count, displaced_columns(estimate)
+    shape = estimate.poses[session].points.shape[:2]
+    H, g, leverage = np.empty((n, n)), np.empty(n), np.empty(shape)
+    right = np.empty((shape[0], len(moving)))
+    rows = np.empty((*right.shape, n))
     arguments = _kernel_arguments(estimate, session)
-    cost = eliminate_poses(*arguments, damping, H, g, leverage, moving, rotation)
+    cost = eliminate_poses(*arguments, damping, H, g, leverage, moving, rows, right)
+    H, g = with_center_equations(estimate, session, H, g, rows, right)
     return H, g, leverage, cost
 
 
@@ -245,30 +246,17 @@ def eliminate_session(
 
 
 def levenberg_marquardt_step(
-    estimate: Estimate,
-    prior: Prior,
-    prior_weight: float,
-    damping: float,
-    *,
-    keep_bones: bool = False,
+    estimate: Estimate, prior: Prior, prior_weight: float, damping: float
 ) -> tuple[Estimate, tuple[Float[Array, "_ marker"], ...], float, bool]:
     """Return the estimate after one Levenberg-Marquardt step of all unknowns.
 
     The damping rises until a step lowers the robust cost itself, not only its quadratic
     model. With the estimate come the leverage of the markers, the damping of the next
-    step, and whether the bones have converged.
-
-    Args:
-        estimate: Where the step begins.
-        prior: Priors and constraints.
-        prior_weight: Weight T of the priors.
-        damping: Share of every diagonal element that is added to it at first.
-        keep_bones: Whether joint offsets, axes and stature stay: the step is then that
-            of marker offsets and poses alone.
+    step, and whether the steps have converged.
     """
     while True:
         equations = reduced_equations(estimate, prior, prior_weight, damping)
-        moved = _solve_step(estimate, damping, equations, keep_bones=keep_bones)
+        moved = _solve_step(estimate, damping, equations)
         cost = prior.cost(moved.parameters, prior_weight)
         for session in residuals(moved):
             cost += session.cost
@@ -287,19 +275,13 @@ def levenberg_marquardt_step(
 
 
 def _solve_step(
-    estimate: Estimate,
-    damping: float,
-    equations: ReducedEquations,
-    *,
-    keep_bones: bool,
+    estimate: Estimate, damping: float, equations: ReducedEquations
 ) -> Estimate:
     """Return the estimate after the step that the equations give."""
     from marey.calibration.solver.schur_kernel import step_poses
 
     columns = estimate.model.columns
-    shared_step = np.zeros(len(equations.b))
-    if not keep_bones:
-        shared_step = np.linalg.solve(equations.A, equations.b)
+    shared_step = np.linalg.solve(equations.A, equations.b)
     center_step = equations.centers[:, -1] - equations.centers[:, :-1] @ shared_step
     steps = np.zeros((len(estimate.poses), columns.count))
     other_steps = np.append(shared_step[:-1], center_step)

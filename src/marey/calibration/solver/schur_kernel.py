@@ -147,7 +147,9 @@ def _coupled_columns(tables, block, index):
 
 @no_type_check
 @lean
-def _eliminate_pose(tables, scratch, products, b, index, Y, square, row_of, rows):
+def _eliminate_pose(
+    tables, scratch, products, b, index, Y, square, moving, moving_rows
+):
     """Replace Z by Y = L^-1 Z and add Y^T Y; write the squares of its columns.
 
     The rows of moving joints lose their products.
@@ -158,10 +160,10 @@ def _eliminate_pose(tables, scratch, products, b, index, Y, square, row_of, rows
         count = _coupled_columns(tables, block, index)
         low = tables.low[block]
         n_path = count - (tables.high[block] - low)
-        Z = scratch.Z[block]
+        rows = scratch.Z[block]
         for x in range(3):
             for j in range(count):
-                Y[x, j] = Z[x, index[j]]
+                Y[x, j] = rows[x, index[j]]
         solve_lower(scratch.H[block, tables.depth[block]], Y[:, :count])
         for step in range(tables.depth[block]):
             X, out = scratch.H[block, step], scratch.Z[tables.path[block, step]]
@@ -173,19 +175,19 @@ def _eliminate_pose(tables, scratch, products, b, index, Y, square, row_of, rows
             )
             b[index[j]] -= x * Y[0, j] + y * Y[1, j] + z * Y[2, j]
         _add_products(Y, count, products[tables.product_start[block] :])
-        _subtract_rows(Y, index[:count], row_of, rows)
+        _subtract_rows(Y, index[:count], moving, moving_rows)
 
 
 @no_type_check
 @lean
-def _subtract_rows(Y, index, row_of, rows):
+def _subtract_rows(Y, index, moving, rows):
     """Subtract the rows of Y^T Y of the columns of moving joints."""
-    for i in range(len(index)):
-        n = row_of[index[i]]
-        if n >= 0:
-            x, y, z = Y[0, i], Y[1, i], Y[2, i]
-            for j in range(len(index)):
-                rows[n, index[j]] -= x * Y[0, j] + y * Y[1, j] + z * Y[2, j]
+    for n in range(len(moving)):
+        for i in range(len(index)):
+            if index[i] == moving[n]:
+                x, y, z = Y[0, i], Y[1, i], Y[2, i]
+                for j in range(len(index)):
+                    rows[n, index[j]] -= x * Y[0, j] + y * Y[1, j] + z * Y[2, j]
 
 
 @no_type_check
@@ -196,37 +198,6 @@ def _add_rows(A, factor, moving, rows):
         row = moving[n]
         for j in range(len(A)):
             rows[n, j] += factor * A[max(row, j), min(row, j)]
-
-
-@no_type_check
-@lean
-def _add_motion_equations(rotation, moving, rows, right, A, b):
-    """Add the equations of moving centres in a frame, below those of the parameters.
-
-    The motion of a centre by a component of the rotation displaces as the offset of its
-    joint does, times this component.
-
-    Args:
-        rotation: Components of the rotation, moving joints x 4.
-        moving: Columns of the offsets of these joints.
-        rows: Equations of the frame in these columns, moving columns x columns.
-        right: Their right side.
-        A: In and out: the normal matrix, the lower triangle.
-        b: In and out: its right side.
-    """
-    n, n_parts = rows.shape[1], rotation.shape[1]
-    for i in range(len(moving)):
-        joint, x = i // 3, i % 3
-        for part in range(n_parts):
-            row, w = n + 3 * (n_parts * joint + part) + x, rotation[joint, part]
-            b[row] += w * right[i]
-            for j in range(n):
-                A[row, j] += w * rows[i, j]
-            for j in range(len(moving)):
-                other = j // 3
-                value, first = w * rows[i, moving[j]], n + 3 * n_parts * other + j % 3
-                for k in range(n_parts):
-                    A[row, first + 3 * k] += value * rotation[other, k]
 
 
 @no_type_check
@@ -273,7 +244,7 @@ def _subtract_products(tables, products, index, A):
 @no_type_check
 @njit(cache=True, fastmath=FAST, nogil=True)
 def eliminate_poses(
-    tables, parameters, points, t, R, damping, A, b, leverage, moving, rotation
+    tables, parameters, points, t, R, damping, A, b, leverage, moving, rows, right
 ):
     """Write the equations of the parameters with all poses eliminated.
 
@@ -284,25 +255,21 @@ def eliminate_poses(
         t: Root position in each frame.
         R: Rotations of all segments in each frame.
         damping: Share of each pose's diagonal that is added to it.
-        A: Out: Schur complement; the columns of the parameters, then those of the
-            motion of centres: joint, component of its rotation, axis.
+        A: Out: Schur complement, columns x columns.
         b: Out: its right side.
         leverage: Out: frames x markers; the trace of d(fitted position) / d(measured
             position), 0 to 3, which is what the pose absorbs of a residual.
         moving: Columns of the offsets of joints whose centre moves.
-        rotation: Components of their rotation, frames x joints x 4.
+        rows: Out: frames x moving x columns; their rows of A in each frame.
+        right: Out: frames x moving; their right side in each frame.
 
     Returns:
         The cost of all frames.
     """
-    n = len(b) - rotation.shape[1] * rotation.shape[2] * 3
-    scratch = new_scratch(tables, points.shape[1], n)
+    scratch = new_scratch(tables, points.shape[1], len(b))
     products = np.zeros(tables.product_start[len(tables.depth)])
-    Y = np.empty((3, n))
-    square, index = np.empty(n), np.empty(n, dtype=np.int64)
-    row_of = np.full(n, -1)
-    row_of[moving] = np.arange(len(moving))
-    rows, right = np.empty((len(moving), n)), np.empty(len(moving))
+    Y = np.empty((3, len(b)))
+    square, index = np.empty(len(b)), np.empty(len(b), dtype=np.int64)
     A[:] = 0.0
     b[:] = 0.0
     cost = 0.0
@@ -310,15 +277,19 @@ def eliminate_poses(
         cost += frame_residuals(tables, parameters, points[f], t[f], R[f], scratch)
         pose_equations(tables, parameters, R[f], scratch)
         _coupling(tables, R[f], scratch)
-        rows[:] = 0.0
-        _add_rows(A[:n, :n], -1.0, moving, rows)
-        right[:] = -b[moving]
+        of_frame = rows[f]
+        of_frame[:] = 0.0
+        _add_rows(A, -1.0, moving, of_frame)
+        for n in range(len(moving)):
+            right[f, n] = -b[moving[n]]
         _add_parameter_equations(tables, R[f], scratch, A, b)
-        _add_rows(A[:n, :n], 1.0, moving, rows)
+        _add_rows(A, 1.0, moving, of_frame)
         factorize(tables, scratch, damping)
-        _eliminate_pose(tables, scratch, products, b, index, Y, square, row_of, rows)
-        right += b[moving]
-        _add_motion_equations(rotation[f], moving, rows, right, A, b)
+        _eliminate_pose(
+            tables, scratch, products, b, index, Y, square, moving, of_frame
+        )
+        for n in range(len(moving)):
+            right[f, n] += b[moving[n]]
         for k in range(points.shape[1]):
             leverage[f, k] = 0.0
             w = scratch.weight[k]
