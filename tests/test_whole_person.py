@@ -106,15 +106,6 @@ def test_no_bone_of_the_trunk_is_as_long_as_a_forearm(whole):
         assert skeleton.lengths[skeleton.index(name)] < forearm, name
 
 
-def test_added_toes_stand_on_the_ground_of_the_feet(whole):
-    heights = whole.skeleton.rest()[:, 2, 3]
-    toes = [name for name in whole.skeleton.names if "Toes" in name]
-    assert len(toes) == 4
-    for name in toes:
-        foot = heights[whole.skeleton.index(name.partition("Toes")[0] + "Foot")]
-        assert 0.0 < heights[whole.skeleton.index(name)] < foot
-
-
 def test_toes_and_hands_continue_their_limbs():
     """Legs that end at the shank, and arms at the forearm, are continued."""
     figure = synth.human()

@@ -39,7 +39,7 @@ ankle at a quarter and the toe joint at seven tenths of it."""
 
 ANKLE_OF_STATURE = 0.039
 """Height of the ankle above the ground as a share of the stature (Drillis and Contini
-1966). Feet at rest that stand lower, as on the lowest of their markers, have theirs."""
+1966)."""
 
 FORWARD, LEFTWARD, UP = np.eye(3)
 
@@ -215,12 +215,10 @@ def _add_toes(skeleton: Skeleton, side: str, stature: float) -> Skeleton:
     foot, toes = side + vrm.FOOT, side + vrm.TOES
     if foot not in skeleton.names or toes in skeleton.names:
         return skeleton
-    usual = ANKLE_OF_STATURE * stature
-    standing = float(skeleton.rest()[skeleton.index(foot), 2, 3])
-    down = -0.5 * (standing if 0.0 < standing < usual else usual) * UP
-    ball = TOES_OF_STATURE * stature * FORWARD + down
+    down = -0.5 * ANKLE_OF_STATURE * UP
+    ball = stature * (TOES_OF_STATURE * FORWARD + down)
     skeleton = _append(skeleton, toes, foot, ball)
-    tip = TIP_OF_STATURE * stature * FORWARD + 0.5 * down
+    tip = stature * (TIP_OF_STATURE * FORWARD + 0.5 * down)
     return _append(skeleton, f"{toes}_end", toes, tip)
 
 

@@ -31,7 +31,7 @@ from marey.pipeline.stages.subjects import (
     used_joint_fits,
 )
 from marey.pipeline.stages.takes import clean_takes
-from marey.pipeline.stages.upright import turn_upright
+from marey.pipeline.stages.upright import rotate_upright
 from marey.solution import Solution
 from marey.take import Take
 
@@ -80,7 +80,7 @@ def estimate_bodies(
     run = clock.run
     bodies = run("segment", segment_takes, takes, options)
     joints = run("joints", fit_pair_joints, bodies, options)
-    first = turn_upright(run("tree", fit_tree, bodies, joints, options))
+    first = rotate_upright(run("tree", fit_tree, bodies, joints, options))
     fit = run("repair", repair_with_joints, first, options, fit_bodies)
     return first, run("name", name_by_anatomy, fit, options)
 

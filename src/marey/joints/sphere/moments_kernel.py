@@ -3,7 +3,8 @@
 # mypy: ignore-errors
 
 import numpy as np
-from numba import njit
+
+from marey.numerics.jit import njit
 
 
 @njit(cache=True, error_model="numpy")

@@ -15,7 +15,7 @@ from marey.pipeline.stages.takes import LOWER, UPPER
 from marey.take import Take
 
 
-def turn_upright(fit: BodyFit) -> BodyFit:
+def rotate_upright(fit: BodyFit) -> BodyFit:
     """Return the fit in axes in which people stand who are recognised by their looks.
 
     Only takes whose up axis was assumed change: bodies, joints and tree do not depend
