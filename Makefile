@@ -37,8 +37,9 @@ bench: kernels
 	$(BIN)/python -m benchmarks --record $(BENCH)
 
 # Ratios of times within one run, which a busy machine hardly changes.
+# One thread each: threads of BLAS that wait would count as work.
 bench-smoke: kernels
-	$(BIN)/python -m benchmarks --smoke
+	MAREY_COMPILED_KERNELS=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m benchmarks --smoke $(SMOKE_FLAGS)
 
 # Compiled kernels show their lines only with the compiler off, so the tests that reach
 # them run a second time; fuzzing adds time and no lines.
