@@ -18,7 +18,7 @@ from marey.calibration.model import (
     ModelParameters,
 )
 from marey.calibration.moving_centers import follow_centers
-from marey.calibration.noise_model import sample_frame_pairs
+from marey.calibration.init.poses import sample_frame_pairs
 from marey.calibration.priors import (
     LengthPrior,
     Prior,
