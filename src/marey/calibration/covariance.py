@@ -4,6 +4,7 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.calibration.model import STUDENT_T_DOF, Estimate, KinematicModel
+from marey.calibration.moving_centers import follow_centers
 from marey.calibration.solver.bundle_adjustment import CalibrationFit
 from marey.calibration.solver.levenberg_marquardt import reduced_equations, residuals
 from marey.numerics.thresholds import FEW
@@ -29,6 +30,7 @@ def estimate_joint_covariance(
     The information A of the frames is divided by the weight T of the prior, so that all
     frames count as the samples they are worth, and by the factor :math:`\kappa` of the
     robust fit. The factor c goes from 1 (white noise) to `SOFT_TISSUE_SD_FACTOR`.
+    Centres may move here even where the fit keeps them fixed.
     """
     model, scale = fit.estimate.model, fit.estimate.parameters.marker_scale
     square, freedom = [], []
@@ -42,7 +44,7 @@ def estimate_joint_covariance(
         np.concatenate(square), np.concatenate(freedom), n_axes, model.columns.count
     )
     equations = reduced_equations(
-        fit.estimate,
+        follow_centers(fit.estimate),
         fit.initial.prior,
         prior_weight=1.0,
         damping=0.0,

@@ -211,6 +211,7 @@ def _hinge_axes(fit: CalibrationFit) -> dict[int, Float[Array, "2 3"]]:
         constraint.child: axis
         for constraint, axis in axes
         if kind[constraint.child] == "hinge"
+        and not constraint.center_sd
         and not (problem.is_person and balls[constraint.child])
     }
 

@@ -11,9 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from marey.anatomy.names import LOWER_LEG, both_sides
 from marey.calibration.hinges import SingleAxis
 from marey.calibration.init.generic import FREE_AXIS_SD_RAD, weak_prior
 from marey.calibration.model import (
+    KNEE_CENTER_SD_M,
     MECHANICAL_HINGE_SD_RAD,
     SOFT_HINGE_SD_RAD,
     AxisConstraint,
@@ -30,6 +32,9 @@ from marey.calibration.priors import (
 from marey.calibration.problem import CalibrationProblem
 from marey.numerics.thresholds import FEW
 
+TO_THE_LEFT = np.eye(3)[[1, 1]]
+"""Initial axis of a knee in thigh and shank, which rest in a T-pose."""
+
 HINGE_SD_RAD = FEW * MECHANICAL_HINGE_SD_RAD
 """Standard deviation of the axis of a hinge in one frame, in radians. Of a hinge that
 leaves its axis by less than that of others, more would take noise for rotation: it
@@ -41,7 +46,9 @@ def init_unlabelled_person(
 ) -> Initialisation:
     """Return the parameters of a person without landmarks, with weak priors.
 
-    Bones have symmetry and the usual proportions.
+    Bones have symmetry and the usual proportions. The centres of knees move with their
+    angle as those of `init_person`; without landmarks to hold them, that makes the
+    knees more uncertain and does not move them.
 
     Args:
         problem: What is calibrated.
@@ -52,14 +59,23 @@ def init_unlabelled_person(
         for axis in axes
         if axis.is_hinge and _is_in_limb(problem.model, axis.child)
     ]
+    hinged = [axis.child for axis in hinges]
+    knees = [problem.model.index(name) for name in both_sides(LOWER_LEG)]
+    knees = [i for i in knees if i > 0 and i not in hinged]
     parameters = problem.parameters.with_axes(
-        [AxisConstraint(a.child, "hinge", HINGE_SD_RAD) for a in hinges],
-        [axis.direction for axis in hinges],
+        [
+            *(AxisConstraint(i, "hinge", HINGE_SD_RAD) for i in hinged),
+            *(
+                AxisConstraint(i, "hinge", FREE_AXIS_SD_RAD, KNEE_CENTER_SD_M)
+                for i in knees
+            ),
+        ],
+        [*(axis.direction for axis in hinges), *(TO_THE_LEFT for _ in knees)],
     )
     problem = replace(problem, parameters=parameters)
     prior = weak_prior(problem, JOINT_SD_M)
     add_symmetry_and_proportions(prior, mirror=False)
-    for n in range(len(hinges)):
+    for n in range(len(parameters.model.axes)):
         prior.add_axis_prior(n, parameters, FREE_AXIS_SD_RAD)
     sd = dict.fromkeys((axis.child for axis in axes), JOINT_SD_M)
     sd |= {axis.child: _place_on_axis(prior, parameters, axis) for axis in hinges}
@@ -88,17 +104,13 @@ def _place_on_axis(
     .. math:: \frac{\kappa^2}{n^2} \sum d^2 + \mathrm{var}(p)
     """
     o, column = parameters.joint_offset, parameters.model.columns.joint_offset
-    (a, b), child = axis.direction, axis.child
-    neighbours = [(child, a, -o[child])]
-    if len(after := parameters.model.children(child)) == 1:
-        neighbours.append((after[0], b, o[after[0]]))
-    n = len(neighbours)
-    terms = [
-        (column[i], sign * x[None] / n)
-        for (i, x, _), sign in zip(neighbours, (-1.0, 1.0), strict=False)
-    ]
+    along = {axis.child: -axis.direction[0]}
+    if len(after := parameters.model.children(axis.child)) == 1:
+        along[after[0]] = axis.direction[1]
+    n = len(along)
+    terms = [(column[joint], row[None] / n) for joint, row in along.items()]
     prior.add(terms, np.zeros(1), GAUGE_SD_M, constraint=True)
-    place = np.array([x @ bone for _, x, bone in neighbours])
-    square = np.array([bone @ bone for _, _, bone in neighbours]) - place**2
-    across = SOFT_HINGE_SD_RAD / n * np.sqrt(square.sum())
+    place = np.array([row @ o[joint] for joint, row in along.items()])
+    square = float(np.sum(o[[*along]] ** 2) - place @ place)
+    across = SOFT_HINGE_SD_RAD / n * np.sqrt(max(square, 0.0))
     return float(np.hypot(across, np.std(place)))

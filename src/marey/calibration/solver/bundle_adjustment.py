@@ -135,8 +135,10 @@ def bundle_adjust(
     white, damping = 0.0, 0.0
     weight = prior_weight(white, estimate.n_frames, effective_samples)
     for n_rounds in range(1, max_rounds + 1):
+        if initial.fits_center_motion:
+            estimate = follow_centers(estimate)
         estimate, leverage, damping, converged = levenberg_marquardt_step(
-            follow_centers(estimate), initial.prior, weight, damping
+            estimate, initial.prior, weight, damping
         )
         noise = estimate_marker_noise(estimate, leverage, initial.min_noise)
         change = np.abs(np.log(noise / estimate.parameters.marker_noise)).max()
