@@ -178,7 +178,8 @@ def _degrees_of_freedom(
 ) -> tuple[Float[Array, "joint 2 3"], list[Kind]]:
     """Return the axes at rest and the kinds of the joints: root, hinge or ball."""
     axes = np.full((len(R_rest), 2, 3), np.nan)
-    kinds: list[Kind] = ["root", *("ball" for _ in joints.edge)]
+    kinds: list[Kind] = ["ball"] * len(R_rest)
+    kinds[0] = "root"
     for joint, (_, axis) in _hinge_axes(fits, joints).items():
         axes[joint, 0] = R_rest[joint] @ axis
         kinds[joint] = "hinge"
