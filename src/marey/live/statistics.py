@@ -24,8 +24,8 @@ Chosen by hand; crystals of cameras differ by less than 0.001."""
 
 CLOCK_JUMP_S = 0.5
 """Seconds by which the sender's clock moves more or less than this machine's between
-two frames, beyond which it jumped. Higher reports fewer jumps. Chosen by hand; packets
-on a busy network are late by less."""
+two frames, beyond which it jumped, or frames were held up. Higher reports fewer of
+both. Chosen by hand; packets on a busy network are late by less."""
 
 JITTER_SHARE = 1.0 / 16.0
 """Weight of the newest frame in the jitter (RFC 3550, Sec. 6.4.1)."""
@@ -66,6 +66,10 @@ class StreamStatistics:
     clock_jumps: int = 0
     """How often the sender's clock jumped."""
 
+    stalls: int = 0
+    """How often frames were held up after they were sent: the receiver or the network
+    stalled."""
+
     layout_changes: int = 0
     """How often markers or sensors changed."""
 
@@ -82,11 +86,16 @@ class StreamStatistics:
             "stream-restarted": (self.restarts, "the sender began to count anew"),
             "rate-changed": (self.rate_changes, "the frame rate changed"),
             "clock-jumped": (self.clock_jumps, "the sender's clock jumped"),
+            "stream-stalled": (
+                self.stalls,
+                "frames that were sent steadily came late: this machine or the network "
+                "was busy",
+            ),
             "layout-changed": (self.layout_changes, "markers or sensors changed"),
             "packets-damaged": (self.damaged, "packets were damaged and left out"),
         }
         return tuple(
-            Finding(code, "read", "warning", f"{text} ({count})", value=count)
+            Finding(code, "read", "warning", f"{text} ({count})", value=float(count))
             for code, (count, text) in sentences.items()
             if count
         )
@@ -155,13 +164,26 @@ class StreamClock:
         deviation = abs(between - sent)
         was = self.statistics
         if deviation > CLOCK_JUMP_S or sent < 0.0:
-            self._count(clock_jumps=1)
+            if not self._is_steady(sent, between, step):
+                self._count(clock_jumps=1)
+            elif between > sent:
+                self._count(stalls=1)
         else:
             jitter = was.jitter + JITTER_SHARE * (deviation - was.jitter)
             self.statistics = replace(was, jitter=jitter)
             self._measure_rate(sent / step)
         longest = max(was.longest_gap, between)
         self.statistics = replace(self.statistics, longest_gap=longest)
+
+    def _is_steady(self, sent: float, between: float, step: int) -> bool:
+        """Return whether the sender's clock went on as the frame numbers did.
+
+        Before the rate is known, a clock that neither ran ahead nor back.
+        """
+        rate = self.statistics.rate
+        if not isfinite(rate):
+            return 0.0 <= sent <= between
+        return abs(sent - step / rate) <= CLOCK_JUMP_S
 
     def _measure_rate(self, period: float) -> None:
         """Follow the median period; a change shows when most periods differ."""
