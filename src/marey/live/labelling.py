@@ -51,7 +51,8 @@ class PointLabeller:
 
     Every point continues the track whose predicted position it is nearest to, all
     together at the least total distance (linear assignment) and within a gate. Tracks
-    are predicted by constant velocity. A point that was lost is expected where the
+    are predicted by constant velocity; a new one moves as its
+    neighbours do. A point that was lost is expected where the
     tracked skeleton has it or, before one is known, where its neighbours have carried
     it. Points that last for a few frames only are ghosts: their names are used again.
     """
@@ -86,7 +87,10 @@ class PointLabeller:
     def _apply_renames(self, labels: Mapping[str, str]) -> None:
         for name, label in labels.items():
             if name in self._tracks:
-                self._tracks[label] = self._tracks.pop(name)
+                track = self._tracks.pop(name)
+                if track.age < COASTING_FRAMES:  # it may come from another marker
+                    track.velocity = self._velocity_at(track.position)
+                self._tracks[label] = track
                 self._names.remove(name)
                 if label not in self._names:
                     self._names.append(label)
@@ -179,13 +183,22 @@ class PointLabeller:
         for name, point in found.items():
             old = self._tracks.get(name)
             if old is None:
-                self._tracks[name] = _Track(point, np.zeros(3))
+                self._tracks[name] = _Track(point, self._velocity_at(point))
                 continue
             if old.missed < COASTING_FRAMES:
                 old.velocity = (point - old.position) / (old.missed + 1)
             else:
                 old.velocity = np.zeros(3)
             old.position, old.missed, old.age = point, 0, old.age + 1
+
+    def _velocity_at(self, point: Float[Array, " 3"]) -> Float[Array, " 3"]:
+        """Return the median velocity of the nearest points seen before, or zero."""
+        known = [one for one in self._tracks.values() if one.age > 1 and not one.missed]
+        if not known:
+            return np.zeros(3)
+        apart = np.linalg.norm([one.position - point for one in known], axis=1)
+        nearest = np.argsort(apart, kind="stable")[:N_NEIGHBOURS]
+        return np.median([known[i].velocity for i in nearest], axis=0)
 
     def _neighbours(self, name: str) -> dict[str, Float[Array, " 3"]]:
         """Return where the nearest points are now, by name."""

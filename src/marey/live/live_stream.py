@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from math import isfinite
 from os import PathLike, fspath
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -50,6 +51,7 @@ class Stream(Iterator[LivePose]):
     def __init__(
         self,
         source: str,
+        names: Sequence[str],
         skeletons: Sequence[Skeleton],
         to: Sequence[str],
         *,
@@ -66,7 +68,7 @@ class Stream(Iterator[LivePose]):
         """The skeletons that were learnt and taken over; None if none were."""
         self.is_virtual = virtual
         """Whether skeletons follow their sensors directly."""
-        self._performers = Performers(skeletons, virtual, options)
+        self._performers = Performers(names, skeletons, virtual, options)
         self._n_given, self._last_given = 0, -np.inf
         self._frames: deque[Frame] = deque(maxlen=RECENT_FRAMES)
         addresses = [parse_address(text) for text in to]
@@ -309,10 +311,11 @@ def stream(
     """
     if not 0.0 < timeout < np.inf:
         raise OptionError("timeout", found=timeout, needed="seconds above 0")
-    skeletons = _read_skeletons(skeleton)
+    known = _read_subjects(skeleton)
     return Stream(
         fspath(source),
-        skeletons,
+        [name for name, _ in known],
+        [one for _, one in known],
         [to] if isinstance(to, str) else to,
         learn=learn and not virtual,
         virtual=virtual,
@@ -324,14 +327,25 @@ def stream(
     )
 
 
-def _read_skeletons(
+def _read_subjects(
     given: SkeletonSource | Sequence[SkeletonSource],
-) -> list[Skeleton]:
-    """Return one or more skeletons that are given, or read from files."""
+) -> list[tuple[str, Skeleton]]:
+    """Return names and skeletons of subjects, given or read from files.
+
+    The subject is that of the marker labels, else the file, else the root joint.
+    """
     if given is None:
         return []
     if isinstance(given, Skeleton):
-        return [given]
+        return [(_subject_of(given) or given.names[0], given)]
     if isinstance(given, str | PathLike):
-        return [read_skeleton(given)]
-    return [skeleton for one in given for skeleton in _read_skeletons(one)]
+        skeleton = read_skeleton(given)
+        stem = Path(given).name.partition(".")[0]
+        return [(_subject_of(skeleton) or stem or skeleton.names[0], skeleton)]
+    return [subject for one in given for subject in _read_subjects(one)]
+
+
+def _subject_of(skeleton: Skeleton) -> str:
+    """Return the subject that all marker labels name; "" if there is none."""
+    owners = {label.rpartition(":")[0] for label in skeleton.marker_labels}
+    return owners.pop() if len(owners) == 1 else ""
