@@ -62,6 +62,8 @@ class PointLabeller:
         self._expected: Mapping[str, Float[Array, " 3"]] = {}
         self._names: list[str] = []
         self._renames: deque[Mapping[str, str]] = deque()
+        self._labels: tuple[str, ...] = ()
+        self._is_bare = np.zeros(0, dtype=bool)
         self.is_used = False
         """Whether points without labels have come."""
 
@@ -97,13 +99,16 @@ class PointLabeller:
 
     def label(self, frame: Frame) -> Frame:
         """Return the frame with a lasting name for every point without a label."""
-        is_bare = np.array([label.startswith(UNLABELLED) for label in frame.labels])
-        self.is_used |= bool(is_bare.any())
+        if frame.labels != self._labels:
+            self._labels = frame.labels
+            bare = [label.startswith(UNLABELLED) for label in frame.labels]
+            self._is_bare = np.array(bare, dtype=bool)
+            self.is_used |= any(bare)
         if not self.is_used:
             return frame
         while self._renames:
             self._apply_renames(self._renames.popleft())
-        is_bare = is_bare.reshape(-1).astype(bool)
+        is_bare = self._is_bare
         points = frame.points[is_bare]
         points = points[np.isfinite(points[:, 0])]
         named = {
