@@ -51,6 +51,19 @@ def sender(walk):
         thread.join()
 
 
+def assert_controls_fit(page, width):
+    """Controls at the top neither overlap nor leave the screen."""
+    shown = page.locator(".topbar :is(button, .lamp)").all()
+    boxes = sorted(
+        (one.bounding_box() for one in shown if one.is_visible()),
+        key=lambda box: box["x"],
+    )
+    ends = [box["x"] + box["width"] for box in boxes]
+    assert len(boxes) >= 5
+    assert all(end <= box["x"] for end, box in zip(ends, boxes[1:], strict=False))
+    assert ends[-1] <= width
+
+
 def test_a_figure_is_learnt_shown_recorded_and_hidden_when_the_sender_is_silent(
     sender, open_tab, tmp_path
 ):
@@ -74,6 +87,9 @@ def test_a_figure_is_learnt_shown_recorded_and_hidden_when_the_sender_is_silent(
         )
         page.keyboard.press("r")
         page.wait_for_selector("button.recording", state="detached")
+        phone = open_tab(viewer.url, width=390, height=844, touch=True).page
+        phone.wait_for_selector(".lamp.on", timeout=PATIENCE_MS)
+        assert_controls_fit(phone, 390)
         make_silent()
         page.wait_for_selector(".lamp.off", timeout=PATIENCE_MS)
         assert page.locator(".banner").is_visible()
