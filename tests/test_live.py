@@ -583,3 +583,16 @@ def test_nobody_there_is_one_line_and_code_2():
     assert process.returncode == 2
     assert "frames within 0.3 s" in errors.replace("\n", " ")
     assert os.linesep not in output
+
+
+def test_the_command_says_how_long_poses_took_that_a_page_showed(
+    walk, skeleton, tmp_path
+):
+    known = tmp_path / "ann.skel.json"
+    marey.write(skeleton, known)
+    page = ("--to", "page", "--no-browser", "--seconds", "3")
+    process = run(f"file:{walk}?loop", "--skeleton", str(known), *page)
+    output, errors = process.communicate(timeout=120.0)
+    assert (process.returncode, errors) == (0, "")
+    (line,) = [one for one in output.splitlines() if "packet to pose" in one]
+    assert "nan" not in line

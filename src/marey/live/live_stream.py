@@ -41,6 +41,10 @@ RECENT_FRAMES = 16
 Raised, a take-over takes longer. Chosen by hand."""
 
 
+MAX_LATENCIES = 100_000
+"""Newest poses whose latencies are kept. Raised, they take more memory."""
+
+
 class Stream(Iterator[LivePose]):
     """The poses of a stream as they come; see `marey.stream`.
 
@@ -66,6 +70,8 @@ class Stream(Iterator[LivePose]):
         self.source, self.timeout, self.retry = source, timeout, retry
         self.learnt: Learnt | None = None
         """The skeletons that were learnt and taken over; None if none were."""
+        self.latencies: deque[float] = deque(maxlen=MAX_LATENCIES)
+        """Seconds from the arrival of a packet to its pose, of the newest poses."""
         self.is_virtual = virtual
         """Whether skeletons follow their sensors directly."""
         self._performers = Performers(names, skeletons, virtual, options)
@@ -184,6 +190,8 @@ class Stream(Iterator[LivePose]):
         self._n_given += 1
         self._last_given = time.monotonic()
         pose = self._pose(frame)
+        if pose.subjects:
+            self.latencies.append(pose.latency)
         for sink in self._sinks:
             sink.send(pose.as_frame())
         return pose
