@@ -352,17 +352,17 @@ def test_packets_of_qtm_become_frames():
 
 @pytest.mark.usefixtures("unchecked")
 def test_cut_and_forged_packets_of_qtm_give_frames_or_typed_errors(rng):
-    """Of 2,000; those that the package itself refuses never reach us."""
+    """Of 2,000 with whole heads: the parser of qtm-rt loops on a part of no size."""
     packet, whole, messages, slowest = qtm_packet(), 0, [], 0.0
+    head = len(struct.pack("<qII", 0, 0, 0)) + 8
     for i in range(2000):
-        data = damaged(packet, rng) if i % 4 else packet[: rng.integers(len(packet))]
+        rest = packet[head:]
+        rest = damaged(rest, rng) if i % 4 else rest[: rng.integers(len(rest))]
+        data = struct.pack("<qII", 2_500_000, 42, 1) + packet[head - 8 : head] + rest
         start = time.monotonic()
         try:
-            parsed = QRTPacket(data)
-        except (struct.error, ValueError):
-            continue
-        try:
-            whole += frame_of(parsed, ("a", "b"), ("club",), 0.0).n_seen > 0
+            frame = frame_of(QRTPacket(data), ("a", "b"), (), 0.0)
+            whole += frame.n_seen > 0
         except (marey.StreamError, marey.DataError) as error:
             messages.append(str(error))
         slowest = max(slowest, time.monotonic() - start)
