@@ -203,7 +203,7 @@ class PointLabeller:
             return np.zeros(3)
         apart = np.linalg.norm([one.position - point for one in known], axis=1)
         nearest = np.argsort(apart, kind="stable")[:N_NEIGHBOURS]
-        return np.median([known[i].velocity for i in nearest], axis=0)
+        return np.asarray(np.median([known[i].velocity for i in nearest], axis=0))
 
     def _neighbours(self, name: str) -> dict[str, Float[Array, " 3"]]:
         """Return where the nearest points are now, by name."""

@@ -105,11 +105,11 @@ def recognise_skeleton(skeleton: Skeleton, frame: Frame, rate: float) -> Recogni
         found = {int(marker): int(near[marker]) for marker in np.flatnonzero(near >= 0)}
         if found == before or not found:
             break
-    labels = {
+    named = {
         frame.labels[seen[point]]: skeleton.marker_labels[marker]
         for marker, point in found.items()
     }
-    return Recognition(labels, cost)
+    return Recognition(named, cost)
 
 
 def find_markers(skeleton: Skeleton, points: Float[Array, "point 3"]) -> dict[int, int]:

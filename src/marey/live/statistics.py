@@ -187,7 +187,7 @@ class StreamClock:
         rate = self._measured.rate
         if not isfinite(rate):
             return 0.0 <= sent <= between
-        return abs(sent - step / rate) <= CLOCK_JUMP_S
+        return bool(abs(sent - step / rate) <= CLOCK_JUMP_S)
 
     def _measure_rate(self, period: float) -> None:
         """Follow the median period; a change shows when most periods differ."""

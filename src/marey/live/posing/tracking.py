@@ -186,6 +186,6 @@ def columns_of(values: Array, column: Int[Array, " target"]) -> Array:
     """Return the rows of these columns; NaN where there is none."""
     if not len(values):
         return np.full((len(column), *values.shape[1:]), np.nan)
-    chosen = values[column]
+    chosen: Array = values[column]
     chosen[column < 0] = np.nan
     return chosen
