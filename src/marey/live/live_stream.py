@@ -41,8 +41,8 @@ RECENT_FRAMES = 16
 Raised, a take-over takes longer. Chosen by hand."""
 
 
-MAX_LATENCIES = 100_000
-"""Newest poses whose latencies are kept. Raised, they take more memory."""
+MAX_LATENCIES_CACHED = 100_000
+"""Newest poses whose latencies are kept. Higher takes more memory."""
 
 
 class Stream(Iterator[LivePose]):
@@ -70,7 +70,7 @@ class Stream(Iterator[LivePose]):
         self.source, self.timeout, self.retry = source, timeout, retry
         self.learnt: Learnt | None = None
         """The skeletons that were learnt and taken over; None if none were."""
-        self.latencies: deque[float] = deque(maxlen=MAX_LATENCIES)
+        self.latencies: deque[float] = deque(maxlen=MAX_LATENCIES_CACHED)
         """Seconds from the arrival of a packet to its pose, of the newest poses."""
         self.is_virtual = virtual
         """Whether skeletons follow their sensors directly."""
