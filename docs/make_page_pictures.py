@@ -31,9 +31,9 @@ def performance(path):
     walk = figure.record(
         "walk", seconds=6.0, rate=120.0, noise=1e-3, gaps=0.05, markers="set53", seed=4
     )
-    marey.write(walk, path.with_name("walk.c3d"))
+    marey.write(walk, path.with_suffix(".c3d"))
     options = marey.SolveOptions(contacts=True)
-    solution = marey.solve(path.with_name("walk.c3d"), options=options)
+    solution = marey.solve(path.with_suffix(".c3d"), options=options)
     marey.write(solution, path, truth=walk.truth.motions)
 
 

@@ -426,6 +426,18 @@ def test_a_tracker_gives_what_the_whole_take_gives(walk):
         tracker.update(take.points[0, :5])
 
 
+@pytest.mark.parametrize("make", [synth.human, synth.robot, synth.universal_pair])
+def test_poses_of_joints_are_those_of_forward_kinematics(make):
+    """Balls, hinges, universal and fixed joints alike."""
+    skeleton, take = posed.record(make(), markers=5, seconds=0.3)
+    one, other = (PoseTracker(skeleton, take.labels, rate=take.rate) for _ in range(2))
+    for points in take.points:
+        root, wxyz = one.update(points)
+        R = geometry.matrix_from_quat(wxyz[0])
+        T = skeleton.forward(geometry.transform(R, root)[None], wxyz[None])[0]
+        np.testing.assert_allclose(other.update_poses(points), T, atol=1e-12)
+
+
 # --- requests that cannot be met ------------------------------------------------------
 
 

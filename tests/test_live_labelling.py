@@ -127,7 +127,7 @@ def test_a_skeleton_is_found_wherever_it_is_and_among_others(walk, rng):
     cloud = np.vstack([np.delete(points, hidden, axis=0), others[:20]])
     names = tuple(f"P{i}" for i in range(len(cloud)))
     frame = Frame(number=0, points=cloud, labels=names)
-    found = recognise_skeleton(skeleton, frame, take.rate)
+    found = recognise_skeleton(skeleton, frame, take.rate).labels
     left = np.delete(np.array(take.full_labels), hidden)
     wrong = {n: x for n, x in found.items() if int(n[1:]) >= len(left)}
     right = [n for n, label in found.items() if n not in wrong]
@@ -150,7 +150,7 @@ def test_a_known_skeleton_starts_on_a_raw_cloud_and_comes_back(walk, rng):
     skeleton, take = walk
     away = np.array([2.0, 1.0, 0.0])
     truth = take.truth.motion.T_world_joint()[..., :3, 3]
-    labeller, performers = PointLabeller(), Performers([skeleton], False, {})
+    labeller, performers = PointLabeller(), Performers(["a"], [skeleton], False, {})
     performers.prepare(take.rate)
     for i in range(2 * take.n_frames):
         is_back, row = i >= take.n_frames, i % take.n_frames
@@ -169,6 +169,54 @@ def test_a_known_skeleton_starts_on_a_raw_cloud_and_comes_back(walk, rng):
             apart = pose.T_world_joint[:, :3, 3] - truth[row] - away * is_back
             assert np.linalg.norm(apart, axis=1).max() < 0.003
     performers.close()
+
+
+@pytest.mark.parametrize("heights", [(1.75, 1.75), (1.9, 1.6)])
+def test_people_with_the_same_labels_and_names_are_told_apart_in_a_cloud(rng, heights):
+    """Each skeleton follows the person whose bones it has, in whatever order."""
+    figures = [marey.synth.human(height=height) for height in heights]
+    people = [
+        posed.record(figure, "walk", seconds=1.0, rate=60.0, noise=5e-4, seed=i)
+        for i, figure in enumerate(figures)
+    ]
+    beside = np.array([[0.0, 0.0, 0.0], [0.0, 1.5, 0.0]])
+    skeletons = [skeleton for skeleton, _ in people]
+    labeller = PointLabeller()
+    performers = Performers(("Hips", "Hips"), skeletons, False, {})
+    performers.prepare(60.0)
+    for i in range(people[0][1].n_frames):
+        clouds = [
+            take.points[i] + place
+            for (_, take), place in zip(people, beside, strict=True)
+        ]
+        frame = labeller.label(bare(i, rng.permutation(np.concatenate(clouds))))
+        if i in (5, 10):
+            labels = wait_for_labels(performers, frame)
+            labeller.rename(labels)
+            frame = frame.rename(labels)
+        pose = performers.update(frame)
+        labeller.expect(pose)
+    performers.close()
+    n_markers = len(skeletons[0].marker_labels)
+    assert len({subject.name for subject in pose.subjects}) == 2
+    assert [subject.n_seen for subject in pose.subjects] == [n_markers, n_markers]
+    errors = np.array(
+        [
+            [
+                np.linalg.norm(
+                    subject.T_world_joint[:, :3, 3]
+                    - take.truth.motion.T_world_joint()[-1, :, :3, 3]
+                    - place,
+                    axis=1,
+                ).max()
+                for (_, take), place in zip(people, beside, strict=True)
+            ]
+            for subject in pose.subjects
+        ]
+    )
+    if heights[0] == heights[1]:  # twins may be either
+        errors = errors if errors[0, 0] < errors[0, 1] else errors[::-1]
+    assert np.diagonal(errors).max() < 0.003
 
 
 def wait_for_labels(performers, frame):

@@ -179,7 +179,7 @@ def test_no_joint_jumps_at_a_take_over_in_mid_stream(walk):
     """Joints go on as before, though the bones of the new skeleton are 3 % longer."""
     skeleton, take = walk
     frames = frames_of(take)
-    performers = Performers([skeleton], virtual=False, options={})
+    performers = Performers(["a"], [skeleton], virtual=False, options={})
     performers.prepare(take.rate)
     longer = replace(skeleton, offset=1.03 * skeleton.offset)
     places = []

@@ -189,7 +189,7 @@ def test_a_subject_enters_leaves_and_comes_back_elsewhere(performer):
     ann, bob = (one.marker_labels for one in skeletons)
     truth = take.truth.motion.T_world_joint()
     turn = geometry.transform_exp(np.array([0.0, 0.0, np.pi, 3.0, 2.0, 0.0]))
-    performers = Performers(skeletons, False, {})
+    performers = Performers(owners, skeletons, False, {})
     performers.prepare(take.rate)
     names = []
     for i in range(take.n_frames):
@@ -208,8 +208,8 @@ def test_a_subject_enters_leaves_and_comes_back_elsewhere(performer):
             else:
                 assert 50 <= i < 80
     performers.close()
-    assert len(names[0]) == 1
-    assert {len(row) for row in names[20:]} == {2}
+    assert set(names[:20]) == {owners[:1]}
+    assert set(names[20:]) == {owners}
 
 
 # --- virtual skeletons ----------------------------------------------------------------

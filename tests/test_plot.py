@@ -2,15 +2,18 @@
 
 import itertools
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import marey
 from marey import joints, plot, synth
+from marey.library.page import index_page
 from marey.numerics import geometry
 from marey.plot import style
 from marey.plot.primitives import Camera
@@ -18,6 +21,7 @@ from marey.plot.scene import build_scene, choose_frames
 from marey.segmentation.clusters.pair_statistics import pair_statistics
 
 mpl = pytest.importorskip("matplotlib")
+SOURCE = Path(marey.__file__).parent
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +140,10 @@ def test_a_figure_is_seen_from_the_front(motion):
                     if line.get_color() == colour and line.get_linewidth() == 2.2
                 ]
             )
-            for side, colour in (("Left", style.BLUE), ("Right", style.RED))
+            for side, colour in (
+                ("Left", style.LEFT_COLOUR),
+                ("Right", style.RIGHT_COLOUR),
+            )
         }
         assert sum(name.startswith("Left") for name in names)
         assert sides["Left"] > sides["Right"]
@@ -727,6 +734,24 @@ def test_colours_are_told_apart_by_everyone(kind):
     seen = [lab(getattr(style, name), VISION[kind]) for name in names]
     away = [np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)]
     assert min(away) > 23.0
+
+
+@pytest.mark.parametrize("kind", VISION)
+def test_sides_are_told_apart_by_everyone(kind):
+    sides = (style.LEFT_COLOUR, style.RIGHT_COLOUR, style.MIDDLE_COLOUR)
+    seen = [lab(colour, VISION[kind]) for colour in (*sides, style.INK)]
+    away = [np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)]
+    assert min(away) > 23.0
+
+
+def test_the_pages_have_the_colours_of_the_pictures():
+    """The page of a take in its style sheet, the index of takes in what it is made."""
+    sheet = (SOURCE / "viewer/page/src/style.css").read_text(encoding="utf-8")
+    for side in ("left", "right", "middle"):
+        colours = re.findall(rf"--{side}: (#[0-9a-f]{{6}});", sheet)
+        assert colours == [getattr(style, f"{side.upper()}_COLOUR")]
+    index = index_page([], [])
+    assert f"--left: {style.LEFT_COLOUR}; --right: {style.RIGHT_COLOUR};" in index
 
 
 def test_angles_are_drawn_as_they_are_with_one_standard_deviation(motion):

@@ -26,6 +26,7 @@ from marey.segmentation.clusters.overlap import (
     improve_cover,
     overlapping_bodies,
     owning_bodies,
+    pair_single_markers,
 )
 from marey.segmentation.clusters.pair_statistics import (
     PairStats,
@@ -155,6 +156,32 @@ def test_a_marker_on_a_joint_line_belongs_to_both():
         (0, 0, 1, 1, 1),
         (1, 1, 1, 0, 0),
     ]
+
+
+def test_a_single_marker_shares_those_that_it_is_likely_with():
+    """Shin, two ankles, two of the foot: the ankles go with either, the shin with none.
+
+    The shin alone would be a body without a pose.
+    """
+    odds = np.full((5, 5), 4.0)
+    odds[0, 1:3] = odds[1:3, 0] = 1.9
+    odds[0, 3:] = odds[3:, 0] = -8.0
+    np.fill_diagonal(odds, 0.0)
+    alone = np.array([[1, 0, 0, 0, 0], [0, 1, 1, 1, 1]], dtype=bool)
+    paired = pair_single_markers(alone, odds)
+    assert paired.tolist() == [[True] * 3 + [False] * 2, alone[1].tolist()]
+    assert owning_bodies(paired, odds).tolist() == [0, 0, 0, 1, 1]
+    unlikely = np.where(odds == 1.9, -1.0, odds)
+    np.testing.assert_array_equal(pair_single_markers(alone, unlikely), alone)
+
+
+def test_ankle_markers_stay_with_the_shin_in_an_exercise():
+    """They hardly move against the foot, and are far from the only shin marker."""
+    take = synth.human().record(
+        "exercise", rate=60.0, seconds=30.0, markers="set53", noise=5e-4
+    )
+    owner = cluster_markers([take.points]).owner
+    assert same_partition(owner, take.truth.marker_joint)
 
 
 def test_owners_are_members(dancer):

@@ -106,6 +106,44 @@ def test_a_pause_is_a_gap_and_no_clock_jump():
     assert found.longest_gap == pytest.approx(3.01)
 
 
+def codes(statistics):
+    return {finding.code for finding in statistics.findings()}
+
+
+@pytest.mark.parametrize("first", [1, 100])
+def test_a_stalled_receiver_is_no_clock_jump(first):
+    """The sender's clock went on; what it sent meanwhile comes at once afterwards."""
+    free = first / RATE + 3.0
+    frames = (
+        frame(i, arrival=max(i / RATE, free) if i >= first else None)
+        for i in range(1000)
+    )
+    found = measured(frames)
+    assert codes(found) == {"stream-stalled"}
+    assert found.stalls == 1
+    assert found.rate == pytest.approx(RATE)
+    assert found.longest_gap == pytest.approx(3.0, abs=0.02)
+
+
+def test_frames_lost_in_a_stall_are_no_clock_jump():
+    """A buffer keeps the first of what is sent in a stall, and loses the rest."""
+    kept = [*range(150), *range(400, 600)]
+    arrival = [max(i / RATE, 4.0) if i >= 100 else i / RATE for i in kept]
+    found = measured(frame(i, arrival=a) for i, a in zip(kept, arrival, strict=True))
+    assert codes(found) == {"stream-stalled", "frames-lost"}
+    assert (found.stalls, found.lost) == (1, 250)
+
+
+def test_a_clock_that_jumps_while_the_sender_pauses_is_a_jump():
+    def sent(i):
+        return i / RATE + 7.0 * (i >= 100)
+
+    found = measured(
+        frame(i, time=sent(i), arrival=sent(i) + 3.0 * (i >= 100)) for i in range(200)
+    )
+    assert codes(found) == {"clock-jumped"}
+
+
 def test_a_sender_without_a_clock_is_measured_by_arrivals():
     frames = [Frame(number=i, arrival=i / RATE) for i in range(100)]
     assert measured(frames).rate == pytest.approx(RATE)

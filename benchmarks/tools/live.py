@@ -132,7 +132,7 @@ def measure_pops(*files: str) -> None:
         shown: list[marey.LivePose] = []
         recent: deque[Frame] = deque(maxlen=RECENT_FRAMES)
         due = {int(share * take.n_frames) for share in TAKE_OVER_SHARES}
-        performers, before = Performers((), False, {}), None
+        performers, before = Performers((), (), False, {}), None
         jumps, steps, residuals = [], [], []
         while (frame := source.receive(1.0)) is not None:
             is_new = frame.number in due

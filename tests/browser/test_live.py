@@ -1,28 +1,75 @@
 """A stream in the browser: the figure grows, keys record, nothing stale is shown."""
 
+import socket
+import time
+from contextlib import closing
+from threading import Event, Thread
+
 import pytest
 
 import marey
 from marey import synth
+from marey.live import Frame, open_sink
 
 PATIENCE_MS = 120_000
+RATE = 60.0
 
 
 @pytest.fixture(scope="module")
-def stream_file(tmp_path_factory):
-    take = synth.human().record(
-        "walk", rate=60.0, seconds=3.0, markers="set53", noise=5e-4
+def walk():
+    return synth.human().record(
+        "walk", rate=RATE, seconds=3.0, markers="set53", noise=5e-4
     )
-    path = tmp_path_factory.mktemp("stream") / "walk.npz"
-    marey.write(marey.Take(rate=60.0, points=take.points, labels=take.labels), path)
-    return path
 
 
-def test_a_figure_is_learnt_shown_recorded_and_hidden_when_the_stream_ends(
-    stream_file, open_tab, tmp_path
+@pytest.fixture
+def sender(walk):
+    """An address where a walk is sent again and again, and what makes it silent."""
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"ws://127.0.0.1:{free.getsockname()[1]}"
+    silence = Event()
+
+    def send():
+        number = 0
+        while not silence.wait(1.0 / RATE):
+            row = number % walk.n_frames
+            frame = Frame(
+                number=number,
+                time=time.monotonic(),
+                points=walk.points[row],
+                labels=walk.labels,
+            )
+            sink.send(frame)
+            number += 1
+
+    with closing(open_sink(address)) as sink:
+        thread = Thread(target=send)
+        thread.start()
+        yield address, silence.set
+        silence.set()
+        thread.join()
+
+
+def assert_controls_fit(page, width):
+    """Controls at the top neither overlap nor leave the screen."""
+    shown = page.locator(".topbar :is(button, .lamp)").all()
+    boxes = sorted(
+        (one.bounding_box() for one in shown if one.is_visible()),
+        key=lambda box: box["x"],
+    )
+    ends = [box["x"] + box["width"] for box in boxes]
+    assert len(boxes) >= 5
+    assert all(end <= box["x"] for end, box in zip(ends, boxes[1:], strict=False))
+    assert ends[-1] <= width
+
+
+def test_a_figure_is_learnt_shown_recorded_and_hidden_when_the_sender_is_silent(
+    sender, open_tab, tmp_path
 ):
+    address, make_silent = sender
     session = tmp_path / "session.marey-live"
-    poses = marey.stream(f"file:{stream_file}?loop=1", to=f"record:{session}?wait=1")
+    poses = marey.stream(address, to=f"record:{session}?wait=1", retry=True)
     with marey.view(poses, browser=False, block=False) as viewer:
         page = open_tab(viewer.url).page
         page.wait_for_selector(".lamp.on", timeout=PATIENCE_MS)
@@ -40,7 +87,10 @@ def test_a_figure_is_learnt_shown_recorded_and_hidden_when_the_stream_ends(
         )
         page.keyboard.press("r")
         page.wait_for_selector("button.recording", state="detached")
-        poses._intake._is_open = False  # the source goes silent
+        phone = open_tab(viewer.url, width=390, height=844, touch=True).page
+        phone.wait_for_selector(".lamp.on", timeout=PATIENCE_MS)
+        assert_controls_fit(phone, 390)
+        make_silent()
         page.wait_for_selector(".lamp.off", timeout=PATIENCE_MS)
         assert page.locator(".banner").is_visible()
         assert page.evaluate("() => window.marey.where('Hips')") is None

@@ -63,6 +63,21 @@ class Nodes:
         )
         return wxyz
 
+    def joint_poses(
+        self, root: Float[Array, " 3"], q: Float[Array, "node 4"]
+    ) -> Float[Array, "joint 4 4"]:
+        """Return T_world_joint of every joint in one frame, in metres."""
+        # numba is slow to import
+        from marey.articulated.joint_poses_kernel import write_joint_poses
+
+        T = np.zeros((len(self.node_of_joint), 4, 4))
+        T[:, 3, 3] = 1.0
+        work = np.empty((len(q), 3, 3)), np.empty((len(q), 3))
+        write_joint_poses(
+            self.tree, self.node_of_joint, self.joint_position, (root, q), work, T
+        )
+        return T
+
     def node_rotations(
         self, wxyz: Float[Array, "frame joint 4"]
     ) -> Float[Array, "frame node 4"]:

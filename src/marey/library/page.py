@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from marey.library.records import Record
 from marey.numerics.thresholds import SKIN_MOTION_M
+from marey.plot.style import LEFT_COLOUR, RIGHT_COLOUR
 
 PAGE = "index_page.html"
 
@@ -33,6 +34,7 @@ def index_page(lines: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
     """
     order = sorted(range(len(rows)), key=lambda i: _worst_first(rows[i]))
     template = (files("marey.library") / PAGE).read_text(encoding="utf-8")
+    template = template.replace("@LEFT@", LEFT_COLOUR).replace("@RIGHT@", RIGHT_COLOUR)
     values = {
         "@SUMMARY@": html.escape(_summary(rows)),
         "@SCRIPT_HASH@": _hash_between(template, "<script>", "</script>"),

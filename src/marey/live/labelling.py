@@ -51,7 +51,8 @@ class PointLabeller:
 
     Every point continues the track whose predicted position it is nearest to, all
     together at the least total distance (linear assignment) and within a gate. Tracks
-    are predicted by constant velocity. A point that was lost is expected where the
+    are predicted by constant velocity; a new one moves as its
+    neighbours do. A point that was lost is expected where the
     tracked skeleton has it or, before one is known, where its neighbours have carried
     it. Points that last for a few frames only are ghosts: their names are used again.
     """
@@ -61,6 +62,8 @@ class PointLabeller:
         self._expected: Mapping[str, Float[Array, " 3"]] = {}
         self._names: list[str] = []
         self._renames: deque[Mapping[str, str]] = deque()
+        self._labels: tuple[str, ...] = ()
+        self._is_bare = np.zeros(0, dtype=bool)
         self.is_used = False
         """Whether points without labels have come."""
 
@@ -86,20 +89,26 @@ class PointLabeller:
     def _apply_renames(self, labels: Mapping[str, str]) -> None:
         for name, label in labels.items():
             if name in self._tracks:
-                self._tracks[label] = self._tracks.pop(name)
+                track = self._tracks.pop(name)
+                if track.age < COASTING_FRAMES:  # it may come from another marker
+                    track.velocity = self._velocity_at(track.position)
+                self._tracks[label] = track
                 self._names.remove(name)
                 if label not in self._names:
                     self._names.append(label)
 
     def label(self, frame: Frame) -> Frame:
         """Return the frame with a lasting name for every point without a label."""
-        is_bare = np.array([label.startswith(UNLABELLED) for label in frame.labels])
-        self.is_used |= bool(is_bare.any())
+        if frame.labels != self._labels:
+            self._labels = frame.labels
+            bare = [label.startswith(UNLABELLED) for label in frame.labels]
+            self._is_bare = np.array(bare, dtype=bool)
+            self.is_used |= any(bare)
         if not self.is_used:
             return frame
         while self._renames:
             self._apply_renames(self._renames.popleft())
-        is_bare = is_bare.reshape(-1).astype(bool)
+        is_bare = self._is_bare
         points = frame.points[is_bare]
         points = points[np.isfinite(points[:, 0])]
         named = {
@@ -179,13 +188,22 @@ class PointLabeller:
         for name, point in found.items():
             old = self._tracks.get(name)
             if old is None:
-                self._tracks[name] = _Track(point, np.zeros(3))
+                self._tracks[name] = _Track(point, self._velocity_at(point))
                 continue
             if old.missed < COASTING_FRAMES:
                 old.velocity = (point - old.position) / (old.missed + 1)
             else:
                 old.velocity = np.zeros(3)
             old.position, old.missed, old.age = point, 0, old.age + 1
+
+    def _velocity_at(self, point: Float[Array, " 3"]) -> Float[Array, " 3"]:
+        """Return the median velocity of the nearest points seen before, or zero."""
+        known = [one for one in self._tracks.values() if one.age > 1 and not one.missed]
+        if not known:
+            return np.zeros(3)
+        apart = np.linalg.norm([one.position - point for one in known], axis=1)
+        nearest = np.argsort(apart, kind="stable")[:N_NEIGHBOURS]
+        return np.asarray(np.median([known[i].velocity for i in nearest], axis=0))
 
     def _neighbours(self, name: str) -> dict[str, Float[Array, " 3"]]:
         """Return where the nearest points are now, by name."""

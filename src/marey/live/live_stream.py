@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from math import isfinite
 from os import PathLike, fspath
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -40,6 +41,10 @@ RECENT_FRAMES = 16
 Raised, a take-over takes longer. Chosen by hand."""
 
 
+MAX_LATENCIES_CACHED = 100_000
+"""Newest poses whose latencies are kept. Higher takes more memory."""
+
+
 class Stream(Iterator[LivePose]):
     """The poses of a stream as they come; see `marey.stream`.
 
@@ -50,6 +55,7 @@ class Stream(Iterator[LivePose]):
     def __init__(
         self,
         source: str,
+        names: Sequence[str],
         skeletons: Sequence[Skeleton],
         to: Sequence[str],
         *,
@@ -64,9 +70,11 @@ class Stream(Iterator[LivePose]):
         self.source, self.timeout, self.retry = source, timeout, retry
         self.learnt: Learnt | None = None
         """The skeletons that were learnt and taken over; None if none were."""
+        self.latencies: deque[float] = deque(maxlen=MAX_LATENCIES_CACHED)
+        """Seconds from the arrival of a packet to its pose, of the newest poses."""
         self.is_virtual = virtual
         """Whether skeletons follow their sensors directly."""
-        self._performers = Performers(skeletons, virtual, options)
+        self._performers = Performers(names, skeletons, virtual, options)
         self._n_given, self._last_given = 0, -np.inf
         self._frames: deque[Frame] = deque(maxlen=RECENT_FRAMES)
         addresses = [parse_address(text) for text in to]
@@ -182,6 +190,8 @@ class Stream(Iterator[LivePose]):
         self._n_given += 1
         self._last_given = time.monotonic()
         pose = self._pose(frame)
+        if pose.subjects:
+            self.latencies.append(pose.latency)
         for sink in self._sinks:
             sink.send(pose.as_frame())
         return pose
@@ -309,10 +319,11 @@ def stream(
     """
     if not 0.0 < timeout < np.inf:
         raise OptionError("timeout", found=timeout, needed="seconds above 0")
-    skeletons = _read_skeletons(skeleton)
+    known = _read_subjects(skeleton)
     return Stream(
         fspath(source),
-        skeletons,
+        [name for name, _ in known],
+        [one for _, one in known],
         [to] if isinstance(to, str) else to,
         learn=learn and not virtual,
         virtual=virtual,
@@ -324,14 +335,25 @@ def stream(
     )
 
 
-def _read_skeletons(
+def _read_subjects(
     given: SkeletonSource | Sequence[SkeletonSource],
-) -> list[Skeleton]:
-    """Return one or more skeletons that are given, or read from files."""
+) -> list[tuple[str, Skeleton]]:
+    """Return names and skeletons of subjects, given or read from files.
+
+    The subject is that of the marker labels, else the file, else the root joint.
+    """
     if given is None:
         return []
     if isinstance(given, Skeleton):
-        return [given]
+        return [(_subject_of(given) or given.names[0], given)]
     if isinstance(given, str | PathLike):
-        return [read_skeleton(given)]
-    return [skeleton for one in given for skeleton in _read_skeletons(one)]
+        skeleton = read_skeleton(given)
+        stem = Path(given).name.partition(".")[0]
+        return [(_subject_of(skeleton) or stem or skeleton.names[0], skeleton)]
+    return [subject for one in given for subject in _read_subjects(one)]
+
+
+def _subject_of(skeleton: Skeleton) -> str:
+    """Return the subject that all marker labels name; "" if there is none."""
+    owners = {label.rpartition(":")[0] for label in skeleton.marker_labels}
+    return owners.pop() if len(owners) == 1 else ""

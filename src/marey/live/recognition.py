@@ -4,7 +4,7 @@ Bodies are placed in the space of the rest pose: markers that move together keep
 distances, and two bodies share the point of the joint between them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,8 +41,40 @@ class _RestBodies:
     """Bodies that a joint links each body to, and where the joint is."""
 
 
-def recognise_skeleton(skeleton: Skeleton, frame: Frame, rate: float) -> dict[str, str]:
-    """Return the label of each point of a frame that is a marker of a skeleton.
+@dataclass(frozen=True, slots=True)
+class Recognition:
+    """Where a skeleton is in a cloud of points."""
+
+    labels: Mapping[str, str]
+    """Label of each point that is one of its markers, by the point's name."""
+
+    cost: float
+    """Mean distance of its markers from their points in metres, `GATE_M` for a marker
+    without one."""
+
+
+NOT_FOUND = Recognition({}, GATE_M)
+
+
+def recognise_best(
+    skeletons: Sequence[Skeleton], frame: Frame, rate: float
+) -> Mapping[str, str]:
+    """Return the labels of the skeleton that explains a frame best; empty if none does.
+
+    One at a time: bodies of people are alike, and where the right skeleton is, others
+    explain many points too.
+
+    Args:
+        skeletons: With their markers, whose labels differ.
+        frame: Points by their names.
+        rate: Frames per second.
+    """
+    found = [recognise_skeleton(skeleton, frame, rate) for skeleton in skeletons]
+    return min(found, key=lambda one: one.cost, default=NOT_FOUND).labels
+
+
+def recognise_skeleton(skeleton: Skeleton, frame: Frame, rate: float) -> Recognition:
+    """Return which points of a frame are markers of a skeleton.
 
     The pose is solved with the labels of `find_markers`, and points are assigned to
     where it has the markers, until labels stay (iterative closest points).
@@ -56,8 +88,8 @@ def recognise_skeleton(skeleton: Skeleton, frame: Frame, rate: float) -> dict[st
     points = frame.points[seen]
     found = find_markers(skeleton, points)
     if not found:
-        return {}
-    tracker = SkeletonTracker(skeleton, rate)
+        return NOT_FOUND
+    tracker, cost = SkeletonTracker(skeleton, rate), GATE_M
     for _ in range(MAX_ROUNDS):
         labels = tuple(skeleton.marker_labels[marker] for marker in found)
         known = Frame(number=0, points=points[[*found.values()]], labels=labels)
@@ -65,15 +97,19 @@ def recognise_skeleton(skeleton: Skeleton, frame: Frame, rate: float) -> dict[st
         if pose is None:
             break
         T = pose.T_world_joint[skeleton.marker_joint]
-        near = assign_points(points, geometry.apply(T, skeleton.marker_offset))
+        places = geometry.apply(T, skeleton.marker_offset)
+        near = assign_points(points, places)
+        apart = np.linalg.norm(places - points[near], axis=1)
+        cost = float(np.where(near >= 0, apart, GATE_M).mean())
         before = found
         found = {int(marker): int(near[marker]) for marker in np.flatnonzero(near >= 0)}
         if found == before or not found:
             break
-    return {
+    named = {
         frame.labels[seen[point]]: skeleton.marker_labels[marker]
         for marker, point in found.items()
     }
+    return Recognition(named, cost)
 
 
 def find_markers(skeleton: Skeleton, points: Float[Array, "point 3"]) -> dict[int, int]:

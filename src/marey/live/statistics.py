@@ -1,9 +1,10 @@
 """What a stream does: loss, order, jitter, rate and clock, measured in fixed memory."""
 
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from math import isfinite, nan
 from statistics import median
+from types import SimpleNamespace
 
 from marey.live.frame import Frame
 from marey.report import Finding
@@ -24,8 +25,8 @@ Chosen by hand; crystals of cameras differ by less than 0.001."""
 
 CLOCK_JUMP_S = 0.5
 """Seconds by which the sender's clock moves more or less than this machine's between
-two frames, beyond which it jumped. Higher reports fewer jumps. Chosen by hand; packets
-on a busy network are late by less."""
+two frames, beyond which it jumped, or frames were held up. Higher reports fewer of
+both. Chosen by hand; packets on a busy network are late by less."""
 
 JITTER_SHARE = 1.0 / 16.0
 """Weight of the newest frame in the jitter (RFC 3550, Sec. 6.4.1)."""
@@ -66,6 +67,10 @@ class StreamStatistics:
     clock_jumps: int = 0
     """How often the sender's clock jumped."""
 
+    stalls: int = 0
+    """How often frames were held up after they were sent: the receiver or the network
+    stalled."""
+
     layout_changes: int = 0
     """How often markers or sensors changed."""
 
@@ -82,11 +87,16 @@ class StreamStatistics:
             "stream-restarted": (self.restarts, "the sender began to count anew"),
             "rate-changed": (self.rate_changes, "the frame rate changed"),
             "clock-jumped": (self.clock_jumps, "the sender's clock jumped"),
+            "stream-stalled": (
+                self.stalls,
+                "frames that were sent steadily came late: this machine or the network "
+                "was busy",
+            ),
             "layout-changed": (self.layout_changes, "markers or sensors changed"),
             "packets-damaged": (self.damaged, "packets were damaged and left out"),
         }
         return tuple(
-            Finding(code, "read", "warning", f"{text} ({count})", value=count)
+            Finding(code, "read", "warning", f"{text} ({count})", value=float(count))
             for code, (count, text) in sentences.items()
             if count
         )
@@ -96,16 +106,22 @@ class StreamClock:
     """Measures a stream frame by frame; its memory does not grow."""
 
     def __init__(self) -> None:
-        self.statistics = StreamStatistics()
-        """What was measured so far."""
+        # Not frozen: this is written several times in every frame.
+        self._measured = SimpleNamespace(**asdict(StreamStatistics()))
         self.newest: Frame | None = None
         """The frame with the highest number."""
         self._came = 0  # bit k: the frame with the newest number minus k came
         self._periods: deque[float] = deque(maxlen=RATE_FRAMES)
         self._layout: tuple[tuple[str, ...], tuple[str, ...]] | None = None
 
+    @property
+    def statistics(self) -> StreamStatistics:
+        """What was measured so far."""
+        return StreamStatistics(**vars(self._measured))
+
     def update(self, frame: Frame) -> bool:
         """Count a frame; return whether it is new, not a repeated one."""
+        measured = self._measured
         newest = self.newest
         if newest is None:
             self._start(frame)
@@ -113,12 +129,13 @@ class StreamClock:
         step = frame.number - newest.number
         if abs(step) >= WINDOW_FRAMES:
             self._start(frame)
-            self._count(restarts=1)
+            measured.restarts += 1
             return True
         if step <= 0:
             return self._count_late(-step)
         self._came = (self._came << step | 1) & ((1 << WINDOW_FRAMES) - 1)
-        self._count(received=1, lost=step - 1)
+        measured.received += 1
+        measured.lost += step - 1
         self._measure_times(newest, frame, step)
         self._compare_layout(frame)
         self.newest = frame
@@ -128,21 +145,19 @@ class StreamClock:
         self.newest, self._came = frame, 1
         self._periods.clear()
         self._compare_layout(frame)
-        self._count(received=1)
-
-    def _count(self, **more: int) -> None:
-        sums = {name: getattr(self.statistics, name) + n for name, n in more.items()}
-        self.statistics = replace(self.statistics, **sums)
+        self._measured.received += 1
 
     def _count_late(self, age: int) -> bool:
         """Count a frame whose number is not the newest."""
+        measured = self._measured
         if self._came >> age & 1:
-            self._count(repeated=1)
+            measured.repeated += 1
             return False
         self._came |= 1 << age
+        measured.received += 1
+        measured.reordered += 1
         # Before the first frame nothing was counted as lost.
-        was_lost = self.statistics.lost > 0
-        self._count(received=1, reordered=1, lost=-1 if was_lost else 0)
+        measured.lost = max(measured.lost - 1, 0)
         return True
 
     def _measure_times(self, last: Frame, frame: Frame, step: int) -> None:
@@ -153,20 +168,31 @@ class StreamClock:
         if not (isfinite(sent) and isfinite(between)):
             return
         deviation = abs(between - sent)
-        was = self.statistics
+        measured = self._measured
         if deviation > CLOCK_JUMP_S or sent < 0.0:
-            self._count(clock_jumps=1)
+            if not self._is_steady(sent, between, step):
+                measured.clock_jumps += 1
+            elif between > sent:
+                measured.stalls += 1
         else:
-            jitter = was.jitter + JITTER_SHARE * (deviation - was.jitter)
-            self.statistics = replace(was, jitter=jitter)
+            measured.jitter += JITTER_SHARE * (deviation - measured.jitter)
             self._measure_rate(sent / step)
-        longest = max(was.longest_gap, between)
-        self.statistics = replace(self.statistics, longest_gap=longest)
+        measured.longest_gap = max(measured.longest_gap, between)
+
+    def _is_steady(self, sent: float, between: float, step: int) -> bool:
+        """Return whether the sender's clock went on as the frame numbers did.
+
+        Before the rate is known, a clock that neither ran ahead nor back.
+        """
+        rate = self._measured.rate
+        if not isfinite(rate):
+            return 0.0 <= sent <= between
+        return bool(abs(sent - step / rate) <= CLOCK_JUMP_S)
 
     def _measure_rate(self, period: float) -> None:
         """Follow the median period; a change shows when most periods differ."""
         self._periods.append(period)
-        known = self.statistics.rate
+        known = self._measured.rate
         if len(self._periods) < RATE_FRAMES and isfinite(known):
             return
         middle = median(self._periods)
@@ -174,13 +200,13 @@ class StreamClock:
             return
         rate = 1.0 / middle
         if isfinite(known) and abs(rate / known - 1.0) > RATE_TOLERANCE:
-            self._count(rate_changes=1)
+            self._measured.rate_changes += 1
         if len(self._periods) == RATE_FRAMES:
             self._periods.clear()
-        self.statistics = replace(self.statistics, rate=rate)
+        self._measured.rate = rate
 
     def _compare_layout(self, frame: Frame) -> None:
         layout = (frame.labels, frame.sensor_names)
         if self._layout is not None and layout != self._layout:
-            self._count(layout_changes=1)
+            self._measured.layout_changes += 1
         self._layout = layout

@@ -11,7 +11,7 @@ from marey.anatomy import names as vrm
 from marey.clinical import Gait, JointAngles
 from marey.errors import DataError
 from marey.plot import style
-from marey.plot.style import BLUE, GREY, RED
+from marey.plot.style import GREY
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -21,7 +21,7 @@ Array = np.ndarray
 USUAL = ("hip_flexion", "knee_flexion", "ankle_dorsiflexion")
 """Angles that are drawn unless others are asked for, one panel each."""
 
-SIDES = {vrm.LEFT: BLUE, vrm.RIGHT: RED}
+SIDES = {vrm.LEFT: style.LEFT_COLOUR, vrm.RIGHT: style.RIGHT_COLOUR}
 N_COLUMNS = 3
 BAND_OPACITY = 0.2
 

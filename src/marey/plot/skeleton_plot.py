@@ -26,7 +26,7 @@ from marey.plot.scene import (
     choose_frames,
     joint_positions,
 )
-from marey.plot.style import BLUE, GOLD, GREEN, GREY, INK, RED
+from marey.plot.style import GOLD, GREEN, GREY, INK
 from marey.solution import Solution
 from marey.synth import Recording, Truth
 
@@ -51,7 +51,7 @@ MARGIN = 0.04
 MIN_ASPECT = 0.6
 """Smallest ratio of height to width of a still."""
 
-SIDE_COLOURS = {LEFT: BLUE, RIGHT: RED, "": INK}
+SIDE_COLOURS = {LEFT: style.LEFT_COLOUR, RIGHT: style.RIGHT_COLOUR, "": INK}
 
 
 @style.with_style

@@ -1,8 +1,6 @@
 """`marey live`."""
 
 import time
-from collections import deque
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,10 +26,6 @@ if TYPE_CHECKING:
 PAGE = "page"
 STATUS_S = 0.5
 """Seconds between two states shown in the terminal. Higher shows fewer."""
-
-MAX_LATENCIES = 100_000
-"""Newest latencies of which the median and 99 % are printed. Higher takes more
-memory."""
 
 
 def live(
@@ -91,7 +85,6 @@ def live(
         retry=retry or shows_page,
         overwrite=overwrite,
     )
-    latencies: deque[float] = deque(maxlen=MAX_LATENCIES)
     try:
         with read_keys(poses, _say) as has_keys:
             if has_keys and not quiet:
@@ -99,12 +92,12 @@ def live(
             if shows_page:
                 _serve(poses, port, browser, seconds)
             else:
-                _follow(poses, latencies, seconds, quiet or json_)
+                _follow(poses, seconds, quiet or json_)
     except KeyboardInterrupt:
         pass
     finally:
         poses.close()
-    _report(poses, latencies, as_json=json_, quiet=quiet)
+    _report(poses, as_json=json_, quiet=quiet)
     if learnt is not None and poses.skeletons:
         marey.write(poses.skeletons[0], learnt, overwrite=overwrite)
     return EXIT_OK
@@ -125,14 +118,11 @@ def _serve(poses: "Stream", port: int, browser: bool, seconds: float) -> None:
             time.sleep(min(STATUS_S, max(end - time.monotonic(), 0.0)))
 
 
-def _follow(
-    poses: "Stream", latencies: deque[float], seconds: float, quiet: bool
-) -> None:
+def _follow(poses: "Stream", seconds: float, quiet: bool) -> None:
     """Take poses as they come, and show what the stream does in the terminal."""
     with show_progress(printable(poses.source), quiet) as show:
         end, shown = time.monotonic() + seconds, 0.0
         for pose in poses:
-            latencies.append(pose.latency)
             now = time.monotonic()
             if show and now - shown > STATUS_S:
                 shown = now
@@ -155,15 +145,13 @@ def _state(poses: "Stream", pose: "LivePose") -> str:
     return f"{text}, {len(joints) - len(needs)} of {len(joints)} joints ready{advice}"
 
 
-def _report(
-    poses: "Stream", latencies: Sequence[float], *, as_json: bool, quiet: bool
-) -> None:
+def _report(poses: "Stream", *, as_json: bool, quiet: bool) -> None:
     """Print what came, and findings about it."""
     from dataclasses import asdict
 
     import numpy as np
 
-    found = poses.statistics
+    found, latencies = poses.statistics, poses.latencies
     p50, p99 = np.quantile(latencies or [np.nan], [0.5, 0.99]).tolist()
     if as_json:
         facts = {"latency_p50": p50, "latency_p99": p99, "poses": len(latencies)}
@@ -172,7 +160,7 @@ def _report(
         grid = property_grid()
         grid.add_row("frames", f"{found.received} received, {found.lost} lost")
         grid.add_row("rate", f"{found.rate:.2f} Hz, jitter {1e3 * found.jitter:.2f} ms")
-        if poses.skeletons:
+        if latencies:
             text = f"median {1e3 * p50:.2f} ms, 99 % {1e3 * p99:.2f} ms"
             grid.add_row("packet to pose", text)
         out.print(grid)

@@ -15,6 +15,8 @@ def make_poses(
 
     NaN where a component is not finite or the quaternion has no length.
     """
+    if not len(wxyz):
+        return np.zeros((0, 4, 4))
     with np.errstate(all="ignore"):
         length = np.sqrt((wxyz * wxyz).sum(axis=1))
     known = np.isfinite(length) & (length > 0.0) & np.isfinite(position).all(axis=1)

@@ -13,7 +13,7 @@ from marey.live.frame import Frame
 from marey.live.learning.take_over import FADE_S, Fade
 from marey.live.posing.tracking import LivePose, SkeletonTracker, SubjectPose
 from marey.live.posing.virtual_tracking import VirtualTracker
-from marey.live.recognition import recognise_skeleton
+from marey.live.recognition import recognise_best
 from marey.live.statistics import RATE_TOLERANCE
 from marey.numerics.thresholds import MIN_POSE_POINTS
 from marey.skeleton import Skeleton
@@ -25,25 +25,31 @@ class Performers:
     """The subjects of a stream, each with its skeleton.
 
     Args:
-        skeletons: Those that are known from the start.
+        names: Names of the subjects that are known from the start; numbers are added
+            to those that are not all different.
+        skeletons: Their skeletons.
         virtual: Whether they follow their sensors directly, without optimisation.
         options: Fields of `GaussNewtonOptions`.
     """
 
     def __init__(
-        self, skeletons: Sequence[Skeleton], virtual: bool, options: dict[str, Any]
+        self,
+        names: Sequence[str],
+        skeletons: Sequence[Skeleton],
+        virtual: bool,
+        options: dict[str, Any],
     ) -> None:
-        self.skeletons = tuple(skeletons)
-        self.names = tuple(skeleton.names[0] for skeleton in skeletons)
-        if len(set(self.names)) < len(self.names):
-            self.names = tuple(f"{name}{i + 1}" for i, name in enumerate(self.names))
+        self.names = tuple(names)
+        if len(set(names)) < len(names):
+            self.names = tuple(f"{name}-{i + 1}" for i, name in enumerate(names))
+        self.skeletons = separate_labels(self.names, skeletons)
         self._virtual, self._options = virtual, options
         self._trackers: list[Tracker] = []
         self._fades: list[Fade | None] = []
         self._shown: tuple[SubjectPose, ...] = ()
         self._next: tuple[tuple[Skeleton, ...], list[Tracker]] = ((), [])
         self._searcher = ThreadPoolExecutor(1, "marey search")
-        self._search: Future[dict[str, str]] | None = None
+        self._search: Future[Mapping[str, str]] | None = None
 
     def prepare(self, rate: float) -> None:
         """Make trackers for a rate in hertz, unless they are there."""
@@ -124,7 +130,7 @@ class Performers:
                 labels=tuple(np.array(frame.labels, dtype=object)[is_free]),
             )
             rate = self._trackers[0].rate
-            self._search = self._searcher.submit(_find_first, lost, free, rate)
+            self._search = self._searcher.submit(recognise_best, lost, free, rate)
         return {}
 
     def close(self) -> None:
@@ -182,9 +188,23 @@ class Performers:
         self.skeletons = tuple(tracker.skeleton for tracker in self._trackers)
 
 
-def _find_first(
-    skeletons: Sequence[Skeleton], frame: Frame, rate: float
-) -> dict[str, str]:
-    """Return the labels of the first skeleton that is in a frame; empty if none is."""
-    found = (recognise_skeleton(skeleton, frame, rate) for skeleton in skeletons)
-    return next(filter(None, found), {})
+def separate_labels(
+    names: Sequence[str], skeletons: Sequence[Skeleton]
+) -> tuple[Skeleton, ...]:
+    """Return skeletons whose markers have labels that differ.
+
+    Where two skeletons have a label in common, all labels begin with the name of the
+    subject, "ANN:LASI".
+    """
+    labels = [label for one in skeletons for label in one.marker_labels]
+    if len(set(labels)) == len(labels):
+        return tuple(skeletons)
+    return tuple(
+        replace(
+            one,
+            marker_labels=tuple(
+                f"{name}:{label.rpartition(':')[2]}" for label in one.marker_labels
+            ),
+        )
+        for name, one in zip(names, skeletons, strict=True)
+    )

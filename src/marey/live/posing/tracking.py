@@ -8,7 +8,6 @@ from jaxtyping import Float, Int
 
 from marey.errors import DataError
 from marey.live.frame import Frame
-from marey.numerics import geometry
 from marey.numerics.thresholds import MOTION_TIME_S
 from marey.pose.gauss_newton.tracker import PoseTracker
 from marey.skeleton import Skeleton
@@ -129,17 +128,15 @@ class SkeletonTracker:
         self._match(frame)
         points = columns_of(frame.points, self._markers)
         sensors = columns_of(frame.T_world_sensor, self._sensors)
-        seen = np.isfinite(points[:, 0]).sum() + np.isfinite(sensors[:, 0, 0]).sum()
+        seen = np.count_nonzero(np.isfinite(points[:, 0]))
+        seen += np.count_nonzero(np.isfinite(sensors[:, 0, 0]))
         if seen:
             if abs(frame.number - self._number) > MOTION_TIME_S * self.rate:
                 self._tracker.reset()  # The pose before hardly predicts this one.
             self._number, self._has_begun = frame.number, True
         if not self._has_begun:
             return None
-        root, wxyz = self._tracker.update(points, sensors)
-        R = geometry.matrix_from_quat(wxyz[0])
-        T_world_root = geometry.transform(R[None], root[None])
-        T = self.skeleton.forward(T_world_root, wxyz[None])[0]
+        T = self._tracker.update_poses(points, sensors)
         return SubjectPose(self.name, self.skeleton, T, int(seen))
 
     @property
@@ -166,7 +163,7 @@ class SkeletonTracker:
         """Solve an empty frame, so that the first one does not wait for Numba."""
         points = np.full((len(self.skeleton.marker_labels), 3), np.nan)
         sensors = np.full((len(self.skeleton.sensor_names), 4, 4), np.nan)
-        self._tracker.update(points, sensors)
+        self._tracker.update_poses(points, sensors)
         self._tracker.reset()
 
 
@@ -187,5 +184,8 @@ def match_targets(
 
 def columns_of(values: Array, column: Int[Array, " target"]) -> Array:
     """Return the rows of these columns; NaN where there is none."""
-    missing = np.full((1, *values.shape[1:]), np.nan)
-    return np.asarray(np.concatenate([values, missing])[column])
+    if not len(values):
+        return np.full((len(column), *values.shape[1:]), np.nan)
+    chosen: Array = values[column]
+    chosen[column < 0] = np.nan
+    return chosen

@@ -67,7 +67,7 @@ class QtmSource(Source):
         try:
             frame = frame_of(packet, self._labels, self._bodies, arrival)
             self._frames.put_nowait(frame)
-        except (Full, DataError):
+        except (Full, DataError, StreamError):
             self.n_damaged += 1
 
     def receive(self, timeout: float) -> Frame | None:
@@ -122,10 +122,15 @@ def frame_of(
         arrival: When it came, in seconds.
 
     Raises:
+        StreamError: If it is cut or forged.
         DataError: If it has other numbers of markers or bodies than there are names.
     """
-    _, markers = packet.get_3d_markers() or (None, ())
-    _, poses = packet.get_6d() or (None, ())
+    try:
+        _, markers = packet.get_3d_markers() or (None, ())
+        _, poses = packet.get_6d() or (None, ())
+    except Exception as error:  # whatever the package raises about the bytes
+        found = str(error) or type(error).__name__
+        raise StreamError("qtm", expected="3D and 6D", found=found) from error
     points = 1e-3 * np.array([[m.x, m.y, m.z] for m in markers]).reshape(-1, 3)
     position = 1e-3 * np.array([[p.x, p.y, p.z] for p, _ in poses]).reshape(-1, 3)
     matrices = np.array([R.matrix for _, R in poses], dtype=float).reshape(-1, 3, 3)

@@ -82,6 +82,25 @@ class PoseTracker:
             points: Positions of the stream's markers in metres, NaN where unseen.
             T_world_sensor: Poses of its sensors, NaN where unseen.
         """
+        self._solve(points, T_world_sensor)
+        shown = self._shown
+        return shown.root.copy(), self._fit.nodes.joint_rotations(shown.q[None])[0]
+
+    def update_poses(
+        self,
+        points: Float[Array, "marker 3"],
+        T_world_sensor: Float[Array, "sensor 4 4"] = NO_SENSORS,
+    ) -> Float[Array, "joint 4 4"]:
+        """Return T_world_joint of every joint in metres; see `update`."""
+        self._solve(points, T_world_sensor)
+        return self._fit.nodes.joint_poses(self._shown.root, self._shown.q)
+
+    def _solve(
+        self,
+        points: Float[Array, "marker 3"],
+        T_world_sensor: Float[Array, "sensor 4 4"],
+    ) -> None:
+        """Track the next frame."""
         if (len(points), len(T_world_sensor)) != (self._n_markers, self._n_sensors):
             raise DataError(
                 "frame",
@@ -105,7 +124,6 @@ class PoseTracker:
         )
         if is_moved:
             fit.clamp_to_limits(shown.q[None])
-        return shown.root.copy(), fit.nodes.joint_rotations(shown.q[None])[0]
 
     def reset(self) -> None:
         """Forget the pose: the next frame is solved from scratch."""

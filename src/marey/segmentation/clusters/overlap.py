@@ -56,7 +56,7 @@ def overlapping_bodies(
         if np.array_equal(cover, members):
             break
         members = cover
-    return absorb_single_markers(members, odds), odds
+    return pair_single_markers(absorb_single_markers(members, odds), odds), odds
 
 
 def _find_cover(odds: Float[Array, "marker marker"]) -> Members:
@@ -199,6 +199,24 @@ def absorb_single_markers(
             return members
         members[other] |= members[single]
         members = np.delete(members, single, axis=0)
+
+
+def pair_single_markers(
+    members: Members, odds: Float[Array, "marker marker"]
+) -> Bool[Array, "body marker"]:
+    """Return the bodies after those of one marker got those that it is likely with.
+
+    A shin marker beside two markers of the ankle, which move little against the foot,
+    is likely on one body with them and not with the foot. One marker has no pose, so it
+    shares the markers of positive log odds of the body where their sum is largest.
+    """
+    members = members.copy()
+    for single in np.flatnonzero(members.sum(axis=1) == 1).tolist():
+        marker = int(members[single].argmax())
+        likely = np.maximum(odds[marker], 0.0)
+        best = int((members @ likely).argmax())
+        members[single] |= members[best] & (likely > 0.0)
+    return members
 
 
 def owning_bodies(

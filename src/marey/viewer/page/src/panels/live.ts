@@ -108,9 +108,11 @@ export class LivePanel {
       });
     const hint = !now.learning
       ? "No skeleton: only markers are shown."
-      : rows.length
-        ? "Parts that never moved against each other are not in this list yet."
-        : "Nobody is known yet. Move every joint, one after the other.";
+      : !rows.length
+        ? "Nobody is known yet. Move every joint, one after the other."
+        : ready < rows.length
+          ? "Parts that never moved against each other are not in this list yet."
+          : "All of these are ready. Is a part missing? It never moved against its neighbour.";
     if (now.learning || !rows.length) rows.unshift(el("p", "hint", hint));
     this.list.body.replaceChildren(...rows);
   }
