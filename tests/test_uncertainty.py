@@ -178,6 +178,21 @@ def test_single_markers_determine_no_rotation_however_exact_they_are(noise):
     assert never.value == skeleton.n_joints - 1
 
 
+def test_a_bone_between_two_that_are_seen_is_named_and_they_are_not():
+    """The two have markers enough; how the bend is shared between both joints is not
+    known."""
+    skeleton, take = record(motion="walk", seconds=1.0, noise=1e-3)
+    middle, last = (skeleton.index(f"Left{name}") for name in ("LowerLeg", "Foot"))
+    hidden = hide_markers(
+        take, slice(None), markers_on(take, skeleton, "LeftLowerLeg")[:, None]
+    )
+    motion, findings = fit_pose(skeleton, hidden)
+    (never,) = [f for f in findings if f.code == "joint-never-seen"]
+    assert np.isnan(motion.angle_sd[:, [middle, last]]).any(axis=2).all()
+    assert "LeftLowerLeg" in never.message
+    assert "LeftFoot" not in never.message
+
+
 def test_joints_that_cannot_rotate_are_certain():
     motion, take = noisy_pose_of_every_kind(0)
     motion = marey.solve_pose(motion.skeleton, take)

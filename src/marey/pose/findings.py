@@ -8,10 +8,11 @@ from jaxtyping import Bool, Float
 
 from marey.motion import Motion
 from marey.numerics.robust import runs
-from marey.numerics.thresholds import CERTAIN_SD, MOST
+from marey.numerics.thresholds import CERTAIN_SD, MIN_POSE_POINTS, MOST
 from marey.pose.options import MAX_RMS_RESIDUAL_M, UNSEEN_S
 from marey.pose.trace import PoseTrace
 from marey.report import Finding, mark_name
+from marey.skeleton import Skeleton
 from marey.take import Take
 
 if TYPE_CHECKING:
@@ -104,11 +105,11 @@ def unseen_joints(motion: Motion) -> Iterator[Finding]:
     skeleton = motion.skeleton
     unknown = np.isnan(motion.angle_sd).any(axis=2)
     shown = ~unknown.all(axis=1)
-    never = []
+    never: list[int] = []
     for joint in range(1, skeleton.n_joints):
         unseen = shown & unknown[:, joint]
         if unseen.sum() > MOST * shown.sum():
-            never.append(skeleton.names[joint])
+            never.append(joint)
             continue
         for first, last in runs(unseen):
             seconds = (last - first + 1) / motion.rate
@@ -124,15 +125,29 @@ def unseen_joints(motion: Motion) -> Iterator[Finding]:
                     value=seconds,
                 )
     if never:
-        yield Finding(
-            "joint-never-seen",
-            "pose",
-            "warning",
-            f"too few markers to determine the rotation of "
-            f"{', '.join(map(mark_name, never))}: part of it is a guess in all frames; "
-            "three markers off one line, or a sensor, determine it",
-            value=float(len(never)),
-        )
+        yield _never_seen(skeleton, never)
+
+
+def _never_seen(skeleton: Skeleton, joints: list[int]) -> Finding:
+    """Return the finding about joints that are unknown in all frames.
+
+    A bone with markers enough is unknown only relative to its parent, which is named.
+    """
+    n_markers = np.bincount(skeleton.marker_joint, minlength=skeleton.n_joints)
+    causes = [
+        joint
+        for joint in joints
+        if n_markers[joint] < MIN_POSE_POINTS or skeleton.parent[joint] not in joints
+    ]
+    names = ", ".join(mark_name(skeleton.names[joint]) for joint in causes)
+    return Finding(
+        "joint-never-seen",
+        "pose",
+        "warning",
+        f"too few markers to determine the rotation of {names}: part of it is a guess "
+        "in all frames; three markers off one line, or a sensor, determine it",
+        value=float(len(causes)),
+    )
 
 
 def _joints_at_limits(
