@@ -145,7 +145,7 @@ def python(code):
 
 
 def ends(pid, seconds=10.0):
-    """Whether a process is gone or a zombie within that time: a killed one needs some."""
+    """Whether a process is gone or a zombie within that time, which it may need."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         try:
