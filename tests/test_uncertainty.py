@@ -13,6 +13,7 @@ from marey.articulated.targets import TargetNames, match_targets, recording_of
 from marey.numerics import geometry
 from marey.pose import fit_pose
 from marey.pose.uncertainty import rotation_sd
+from marey.skeleton import Kind
 
 
 def relative_errors(motion, truth):
@@ -140,11 +141,12 @@ def test_angles_that_nothing_determines_are_nan_and_only_they():
 def chain_of_points(rng, n_bones=5, n_frames=60):
     """A chain whose bones have one marker each, at their ends; four on the root."""
     offset = np.concatenate([np.zeros((1, 3)), rng.uniform(-0.2, 0.2, (n_bones, 3))])
+    kinds: list[Kind] = ["ball"] * n_bones
     skeleton = marey.Skeleton(
         names=("Root", *(f"bone{i}" for i in range(n_bones))),
         parent=np.arange(-1, n_bones),
         offset=offset,
-        kind=("root", *["ball"] * n_bones),
+        kind=("root", *kinds),
         marker_labels=tuple(f"M{k}" for k in range(4 + n_bones)),
         marker_joint=np.array([0, 0, 0, 0, *range(1, n_bones + 1)]),
         marker_offset=np.concatenate(

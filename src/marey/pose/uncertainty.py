@@ -75,7 +75,7 @@ def angle_sd_of_targets(motion: Motion, take: Take) -> Float[Array, "frame joint
     noise, recording = _noise_of_bones(motion, recording_of(take), matches, weights)
     scale, scaled = _limit_weights(noise**-2.0, weights)
     sd = rotation_sd(motion, recording, matches, *scaled, WEAK_PRIOR)
-    return np.sqrt(scale) * sd
+    return np.asarray(np.sqrt(scale) * sd)
 
 
 def _limit_weights(
