@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from marey.anatomy.landmarks import find_landmarks
-from marey.calibration.init.poses import sample_frames, sample_takes
+from marey.calibration.init.poses import sample_frame_pairs, sample_frames, sample_takes
 from marey.calibration.model import (
     AxisConstraint,
     CenterMotion,
@@ -18,7 +18,6 @@ from marey.calibration.model import (
     ModelParameters,
 )
 from marey.calibration.moving_centers import follow_centers
-from marey.calibration.noise_model import sample_frame_pairs
 from marey.calibration.priors import (
     LengthPrior,
     Prior,

@@ -260,6 +260,27 @@ def test_a_person_with_unknown_labels_is_calibrated(walker):
     assert rms(error) < 30.0 * MILLIMETRE
 
 
+def test_exact_markers_without_labels_do_not_determine_knees_that_move():
+    """A centre that moves by millimetres feigns another place of the knee."""
+    figure = synth.human(1.8, seed=3)
+    take = figure.record("walk", seconds=4.0, rate=60.0, markers="sparse41", seed=3)
+    motion = np.array([[6.0, 0.0, 4.0], [3.0, 2.0, -6.0]]) * MILLIMETRE
+    moving, _ = move_knees(take, motion)
+    start = initial_skeleton(take)
+    names = {label: f"x{k}" for k, label in enumerate(start.marker_labels)}
+    start = replace(start, marker_labels=tuple(names.values()))
+    moving = replace(moving, labels=tuple(names.get(x, x) for x in take.full_labels))
+    found = calibrate(start, moving).skeleton
+    z = [
+        (found.lengths[found.index(name)] - true) / found.length_sd[found.index(name)]
+        for name, true in zip(
+            figure.skeleton.names, figure.skeleton.lengths, strict=True
+        )
+        if name.endswith(("LowerLeg", "Foot"))
+    ]
+    assert rms(z) < 2.0
+
+
 def test_known_bones_are_kept_in_another_session(soft_walker):
     _, take, _, found = soft_walker
     displacement = 0.01 * np.random.default_rng(7).normal(

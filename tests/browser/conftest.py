@@ -13,7 +13,13 @@ from tabs import Tab
 import marey
 from marey import synth
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NAMES = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+)
 SOFTWARE = (  # WebGL without a graphics card, and no calls home
     *("--no-sandbox", "--no-first-run", "--disable-dev-shm-usage", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update"),

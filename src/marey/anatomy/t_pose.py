@@ -4,10 +4,11 @@ In a T-pose the person stands upright, faces +x and stretches both arms sideways
 left side is +y and up is +z.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from marey.anatomy import names as vrm
 from marey.anatomy.limb_roll import BodyTree, side_in_t_pose
@@ -66,6 +67,27 @@ def t_pose_rotations(
             step = _upright_rotation(bone, of_parent @ R[i] @ width)
         rotation[i] = step @ of_parent
     return np.asarray(rotation @ R)
+
+
+def align_axes(
+    R: Float[Array, "body 3 3"],
+    parent: Int[Array, " body"],
+    axes: Mapping[int, Float[Array, "2 3"]],
+) -> Float[Array, "body 3 3"]:
+    """Return orientations at rest in which hinges have one axis in both bodies.
+
+    The body below a hinge makes the shortest rotation; those after it stay.
+
+    Args:
+        R: Orientations of the bodies; parents come before their children.
+        parent: Parent of each body.
+        axes: By body, the axis of its hinge in its parent and in itself.
+    """
+    aligned = R.copy()
+    for i, (in_parent, in_child) in sorted(axes.items()):
+        goal = aligned[parent[i]] @ in_parent
+        aligned[i] = shortest_rotation(R[i] @ in_child, goal) @ R[i]
+    return aligned
 
 
 def _roll(

@@ -14,9 +14,17 @@ from marey.calibration.findings import (
     markers_kept,
     not_calibrated,
 )
-from marey.calibration.hinges import detect_hinges, order_sessions_by_information
-from marey.calibration.init.generic import init_from_known_skeleton, init_generic
+from marey.calibration.hinges import (
+    detect_hinges,
+    order_sessions_by_information,
+    single_axes,
+)
+from marey.calibration.init.generic import (
+    init_from_known_skeleton,
+    init_generic,
+)
 from marey.calibration.init.person import init_person
+from marey.calibration.init.unlabelled_person import init_unlabelled_person
 from marey.calibration.options import CalibrateOptions as CalibrateOptions
 from marey.calibration.priors import Initialisation
 from marey.calibration.problem import CalibrationProblem, build_problem
@@ -197,12 +205,14 @@ def _initialise(
         parameters, immobile = detect_hinges(parameters, sampled)
         problem = replace(problem, parameters=parameters)
         return init_generic(problem, immobile)
-    problem = replace(problem, parameters=parameters.with_axes((), ()))
     landmarks = find_landmarks(model.labels, model.marker_segment_names)
     initial = None
     if landmarks.has_pelvis:
-        initial = init_person(problem, landmarks, options)
-    return initial or init_generic(problem)
+        free = replace(problem, parameters=parameters.with_axes((), ()))
+        initial = init_person(free, landmarks, options)
+    return initial or init_unlabelled_person(
+        problem, single_axes(parameters, problem.sample_frame_pairs())
+    )
 
 
 def _reorder_sessions(

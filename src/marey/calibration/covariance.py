@@ -3,7 +3,8 @@
 import numpy as np
 from jaxtyping import Float
 
-from marey.calibration.model import STUDENT_T_DOF, Estimate
+from marey.calibration.model import STUDENT_T_DOF, Estimate, KinematicModel
+from marey.calibration.moving_centers import follow_centers
 from marey.calibration.solver.bundle_adjustment import CalibrationFit
 from marey.calibration.solver.levenberg_marquardt import reduced_equations, residuals
 from marey.numerics.thresholds import FEW
@@ -29,6 +30,7 @@ def estimate_joint_covariance(
     The information A of the frames is divided by the weight T of the prior, so that all
     frames count as the samples they are worth, and by the factor :math:`\kappa` of the
     robust fit. The factor c goes from 1 (white noise) to `SOFT_TISSUE_SD_FACTOR`.
+    Centres may move here even where the fit keeps them fixed.
     """
     model, scale = fit.estimate.model, fit.estimate.parameters.marker_scale
     square, freedom = [], []
@@ -42,7 +44,7 @@ def estimate_joint_covariance(
         np.concatenate(square), np.concatenate(freedom), n_axes, model.columns.count
     )
     equations = reduced_equations(
-        fit.estimate,
+        follow_centers(fit.estimate),
         fit.initial.prior,
         prior_weight=1.0,
         damping=0.0,
@@ -54,8 +56,9 @@ def estimate_joint_covariance(
     row = np.searchsorted(model.columns.shared, model.columns.joint_offset[1:])
     covariance = np.zeros((len(model.names), len(model.names), 3, 3))
     covariance[1:, 1:] = matrix[row[:, None, :, None], row[None, :, None, :]]
-    for i, undetermined in fit.initial.undetermined.items():
-        covariance[i, i] += undetermined
+    for i, displacement in fit.initial.undetermined.items():
+        missing = _missing_sd(covariance[i, i], displacement[0])
+        _add_displacement(covariance, model, i, *(missing[:, None] * displacement))
     _add_center_motion(fit.estimate, covariance)
     return covariance
 
@@ -63,22 +66,47 @@ def estimate_joint_covariance(
 def _add_center_motion(
     estimate: Estimate, covariance: Float[Array, "segment segment 3 3"]
 ) -> None:
-    """Add how far centres move: what the bone above gains, the bone below loses.
-
-    The axes of both bones are parallel in the reference pose.
-    """
+    """Add how far centres move; the axes of both bones are parallel at rest."""
     if not estimate.motion:
         return
     model, motion = estimate.model, estimate.parameters.center_motion
     moved = np.concatenate([one.in_parent(motion) for one in estimate.motion])
-    spread = np.einsum("fnx,fny->nxy", moved, moved) / len(moved)
-    for n, term in zip(model.moving_centers, spread, strict=True):
-        i = model.axes[n].child
-        covariance[i, i] += term
-        for below in model.children(i):
-            covariance[below, below] += term
-            covariance[i, below] -= term
-            covariance[below, i] -= term
+    for n, of_center in zip(model.moving_centers, moved.swapaxes(0, 1), strict=True):
+        rms = of_center / np.sqrt(len(moved))
+        _add_displacement(covariance, model, model.axes[n].child, rms, rms)
+
+
+def _missing_sd(
+    covariance: Float[Array, "3 3"], displacement: Float[Array, "displacement 3"]
+) -> Float[Array, " displacement"]:
+    """Return the share of each displacement that the covariance does not contain."""
+    square = np.sum(displacement**2, axis=1)
+    along = np.einsum("dx,xy,dy->d", displacement, covariance, displacement)
+    return np.asarray(np.sqrt(np.maximum(1.0 - along / square**2, 0.0)))
+
+
+def _add_displacement(
+    covariance: Float[Array, "segment segment 3 3"],
+    model: KinematicModel,
+    segment: int,
+    in_parent: Float[Array, "displacement 3"],
+    in_segment: Float[Array, "displacement 3"],
+) -> None:
+    """Add that a joint is elsewhere: what the bone above gains, those below lose.
+
+    Args:
+        covariance: Of all pairs of joint offsets; it is changed.
+        model: The model.
+        segment: The segment below the joint.
+        in_parent: Independent displacements of one standard deviation, in metres.
+        in_segment: The same in the frame of the segment.
+    """
+    above, cross = in_parent.T @ in_parent, in_parent.T @ in_segment
+    covariance[segment, segment] += above
+    for below in model.children(segment):
+        covariance[below, below] += in_segment.T @ in_segment
+        covariance[segment, below] -= cross
+        covariance[below, segment] -= cross.T
 
 
 def _robust_covariance_factor(

@@ -54,32 +54,52 @@ def calibration_findings(skeleton: Skeleton, fit: CalibrationFit) -> Iterator[Fi
 
 
 def _uncertain_joints(skeleton: Skeleton, fit: CalibrationFit) -> Iterator[Finding]:
+    """Yield uncertain joints, but not those whose bone begins at an open joint."""
     model, is_person = fit.estimate.model, fit.initial.problem.is_person
-    hinges = {model.names[axis.child] for axis in model.axes}
+    sds = np.zeros(skeleton.n_joints)
     for joint, name in enumerate(skeleton.names):
-        covariance = skeleton.covariance[joint]
+        covariance, before = skeleton.covariance[joint], skeleton.parent[joint]
         if not np.isfinite(covariance).all():
             continue
         values, vectors = np.linalg.eigh(covariance)
-        sd, direction = float(np.sqrt(max(values[-1], 0.0))), vectors[:, -1]
-        if sd <= MAX_JOINT_SD_M:
+        sds[joint] = sd = float(np.sqrt(max(values[-1], 0.0)))
+        is_open, is_hinge, advice = _undetermined(fit, model.index(name))
+        begins_open, _, _ = _undetermined(fit, model.index(skeleton.names[before]))
+        inherited = sds[before] if begins_open and not is_open else 0.0
+        if sd <= np.hypot(MAX_JOINT_SD_M, inherited):
             continue
-        advice = "bend and twist it more, about two axes"
-        if name in hinges and not is_person:
-            advice = "it rotated about one axis only, and may be anywhere along it"
-        elif model.index(name) in fit.initial.undetermined:
-            advice = "it did not rotate and keeps its position: bend and twist it"
+        direction = vectors[:, -1]
         direction = direction * np.sign(direction[np.abs(direction).argmax()])
-        parent = mark_name(skeleton.names[skeleton.parent[joint]])
+        parent = mark_name(skeleton.names[before])
         yield Finding(
             "joint-open",
             "calibrate",
-            "info" if is_person or name in hinges else "warning",
+            "info" if is_person or is_hinge else "warning",
             f"known only to ±{1e3 * sd:.0f} mm along "
             f"({', '.join(f'{x:.2f}' for x in direction)}) of {parent}: {advice}",
             subject=name,
             value=sd,
         )
+
+
+def _undetermined(fit: CalibrationFit, segment: int) -> tuple[bool, bool, str]:
+    """Return whether a joint is undetermined, whether along an axis only, and advice.
+
+    Args:
+        fit: The fit.
+        segment: The segment below the joint; -1 for none.
+    """
+    displacement = fit.initial.undetermined.get(segment)
+    if displacement is None:
+        return False, False, "bend and twist it more, about two axes"
+    if displacement.shape[1] == 1:
+        advice = "it rotated about one axis only, and may be anywhere along it"
+        return True, True, advice
+    return (
+        True,
+        False,
+        "it did not rotate and keeps its position: bend and twist it",
+    )
 
 
 def _noisy_markers(fit: CalibrationFit) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ that is fixed in both segments.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -19,7 +20,7 @@ from marey.calibration.model import (
 from marey.calibration.priors import determine_rotation
 from marey.numerics import geometry
 from marey.numerics.procrustes import fit_rigid
-from marey.numerics.thresholds import CERTAIN_SD, OUTLIER_SD
+from marey.numerics.thresholds import CERTAIN_SD, MIN_SAMPLES, OUTLIER_SD
 
 Array = np.ndarray
 
@@ -61,6 +62,68 @@ def detect_hinges(
             axes.append(AxisConstraint(i, "hinge", sd))
             values.append(np.stack([Vt[0], U[:, 0]]))
     return parameters.with_axes(axes, values), frozenset(immobile)
+
+
+class SingleAxis(NamedTuple):
+    """The axis of a joint that rotated about one axis only."""
+
+    child: int
+    """The segment below the joint."""
+
+    direction: Float[Array, "2 3"]
+    """Unit axis in the parent and in the child."""
+
+    is_hinge: bool
+    """Whether the joint stays on the axis but for noise."""
+
+
+def single_axes(
+    parameters: ModelParameters, pairs: Sequence[Float[Array, "_ 2 marker _"]]
+) -> tuple[SingleAxis, ...]:
+    r"""Return the axes of the hinges among the parameters, and which are mechanical.
+
+    A fitted joint is a hinge if the motion does not show where its centre is along the
+    axis. Soft tissue hides rotations as noise does, so that many joints of people are
+    such hinges. A mechanical one does not leave its axis: the deviation d of the axis
+    in the child from that in the parent is independent in consecutive frames,
+
+    .. math:: \mathrm{E}|d_f|^2 - \tfrac{1}{2} \mathrm{E}|d_{f+1} - d_f|^2 \approx 0
+
+    Axes of segments whose own markers do not determine their rotation are left out.
+
+    Args:
+        parameters: Parameters of the model, with the hinges that were fitted.
+        pairs: Per session, pairs of consecutive frames.
+    """
+    frames = [points[..., :3].reshape(-1, *points.shape[2:]) for points in pairs]
+    rotations, found = _segment_rotations(parameters, frames), []
+    for child in (axis.child for axis in parameters.model.axes):
+        parent = int(parameters.model.parent[child])
+        if parent not in rotations or child not in rotations:
+            continue
+        R = np.concatenate(
+            [
+                np.swapaxes(P, 1, 2) @ Q
+                for P, Q in zip(rotations[parent][0], rotations[child][0], strict=True)
+            ]
+        ).reshape(-1, 2, 3, 3)
+        R = R[np.isfinite(R).all(axis=(1, 2, 3))]
+        if len(R) >= MIN_SAMPLES:
+            found.append(_single_axis(child, R))
+    return tuple(found)
+
+
+def _single_axis(child: int, R: Float[Array, "pair 2 3 3"]) -> SingleAxis:
+    """Return the axis of rotations of a segment relative to its parent."""
+    U, s, Vt = np.linalg.svd(R.mean(axis=(0, 1)))
+    d = U[:, 0] - R @ Vt[0]
+    white = 0.5 * np.mean(np.sum((d[:, 1] - d[:, 0]) ** 2, axis=-1))
+    square = np.mean(np.sum(d**2, axis=-1)) - white
+    deviation = float(np.sqrt(max(square, 0.0)))
+    is_hinge = deviation < min(
+        MAX_HINGE_DEVIATION_RAD, _largest_angle(s[1:2]) / CERTAIN_SD
+    )
+    return SingleAxis(child, np.stack([U[:, 0], Vt[0]]), is_hinge)
 
 
 def order_sessions_by_information(

@@ -50,6 +50,11 @@ MECHANICAL_HINGE_SD_RAD = 0.005
 """Standard deviation of the axis of a mechanical hinge in one frame, in radians. Higher
 lets a hinge leave its axis. Chosen by hand."""
 
+SOFT_HINGE_SD_RAD = 0.1
+"""Standard deviation of a person's knees and elbows from a hinge and a universal joint
+in one frame, and of their axes from the perpendicular of their bones, in radians.
+Higher gives them more freedom. Chosen by hand."""
+
 KNEE_CENTER_SD_M = 0.004
 """Standard deviation of the motion of the centre of a person's knee with the sine and
 with the cosine of its flexion (femoral rollback), along each axis, in metres. Higher

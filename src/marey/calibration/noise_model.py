@@ -28,14 +28,6 @@ POOLING = 0.3
 """Weight of the median variance of all markers, as a share of the marker's own number
 of coordinates. Higher makes markers more equal. Chosen by hand."""
 
-N_FRAME_PAIRS = 45
-"""Pairs of consecutive frames, evenly in time, from which the white share is estimated.
-More take longer. Chosen by hand."""
-
-MIN_PAIR_VISIBILITY = 0.5
-"""Share of the markers that both frames of a pair must show. Higher leaves fewer pairs.
-Chosen by hand."""
-
 
 def estimate_marker_noise(
     estimate: Estimate, leverage: tuple[Float[Array, "_ marker"], ...], min_noise: float
@@ -114,18 +106,6 @@ def white_share(
         return 1.0
     share = 0.5 * step / weights[0] / (size / weights[1])
     return float(min(share / MIN_ALL_WHITE_SHARE, 1.0))
-
-
-def sample_frame_pairs(
-    points: Float[Array, "frame marker _"],
-) -> Float[Array, "_ 2 marker _"]:
-    """Return pairs of consecutive frames, evenly in time among those well seen."""
-    seen = np.isfinite(points).all(axis=-1)
-    both_seen = (seen[:-1] & seen[1:]).mean(axis=1)
-    pairs = np.flatnonzero(both_seen >= MIN_PAIR_VISIBILITY)
-    sample = np.linspace(0, max(len(pairs) - 1, 0), N_FRAME_PAIRS).round().astype(int)
-    first = pairs[np.unique(sample)[: len(pairs)]]
-    return np.stack([points[first], points[first + 1]], axis=1)
 
 
 def mean_relative_rotations(estimate: Estimate) -> Float[Array, "segment 3 3"]:

@@ -8,7 +8,11 @@ from jaxtyping import Bool, Float, Int
 
 from marey.anatomy.names import has_tail, is_person
 from marey.articulated.targets import points_with_confidence
-from marey.calibration.init.poses import pose_spread, sample_takes
+from marey.calibration.init.poses import (
+    pose_spread,
+    sample_frame_pairs,
+    sample_takes,
+)
 from marey.calibration.model import (
     MECHANICAL_HINGE_SD_RAD,
     AxisConstraint,
@@ -91,6 +95,13 @@ class CalibrationProblem:
     ) -> tuple[Float[Array, "_ marker 3"], ...]:
         """Return `sample_observations` without confidences."""
         return tuple(x[..., :3] for x in self.sample_observations(frames_per_take))
+
+    def sample_frame_pairs(self) -> tuple[Float[Array, "_ 2 marker _"], ...]:
+        """Return pairs of consecutive frames of every session, evenly in time."""
+        return tuple(
+            np.concatenate([sample_frame_pairs(take[:, self.order]) for take in takes])
+            for takes in self.takes
+        )
 
     @property
     def seen_first(self) -> Bool[Array, " marker"]:

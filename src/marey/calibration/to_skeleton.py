@@ -9,6 +9,7 @@ from marey.anatomy.landmarks import find_landmarks
 from marey.anatomy.limb_roll import BodyTree, known_rolls, limb_sides
 from marey.anatomy.names import (
     FOOT,
+    HAND,
     HEAD,
     LEG,
     LOWER_ARM,
@@ -20,6 +21,7 @@ from marey.anatomy.names import (
 )
 from marey.anatomy.t_pose import (
     UP,
+    align_axes,
     shortest_rotation,
     stand_on_ground,
     t_pose_rotations,
@@ -41,13 +43,15 @@ def to_skeletons(
 ) -> tuple[Skeleton, tuple[Skeleton, ...]]:
     """Return the calibrated skeleton, and the same for each take.
 
-    A person rests in a T-pose on the ground, with the root at the mean of its children,
-    and all its joints are balls: a joint that seems to be a hinge is a ball that hardly
-    rotated. Other skeletons keep their rest pose.
+    A person rests in a T-pose on the ground, with the root at the mean of its children.
+    With landmarks all its joints are balls: a joint that seems to be a hinge is a ball
+    that hardly rotated. Other skeletons keep their rest pose.
     """
     model, parameters = fit.estimate.model, fit.estimate.parameters
     is_person = fit.initial.problem.is_person
-    R = _t_pose(fit) if is_person else _align_hinge_axes(fit)
+    n_segments = len(model.names)
+    R = _t_pose(fit) if is_person else np.repeat(np.eye(3)[None], n_segments, axis=0)
+    R = align_axes(R, model.parent, _hinge_axes(fit))
     root_children = model.children(0) if is_person else []
     o, m = parameters.joint_offset.copy(), _marker_offsets(fit)
     if root_children:
@@ -191,25 +195,25 @@ def _limb_sides(fit: CalibrationFit, tree: BodyTree) -> Float[Array, "segment 3"
     return limb_sides(tree, R, thumbs)
 
 
-def _align_hinge_axes(fit: CalibrationFit) -> Float[Array, "segment 3 3"]:
-    """Return rotations at rest that align the axes of hinges in parent and child."""
-    model, parameters = fit.estimate.model, fit.estimate.parameters
-    R = np.repeat(np.eye(3)[None], len(model.names), axis=0)
-    for i, n in _hinges(fit):
-        goal = R[model.parent[i]] @ parameters.axis[n, 0]
-        R[i] = shortest_rotation(parameters.axis[n, 1], goal)
-    return R
+def _hinge_axes(fit: CalibrationFit) -> dict[int, Float[Array, "2 3"]]:
+    """Return the axis of each hinge in parent and child, by the segment below it.
 
-
-def _hinges(fit: CalibrationFit) -> list[tuple[int, int]]:
-    """Return segment and axis number of each hinge of the skeleton, parents first."""
-    problem = fit.initial.problem
+    The axes of a person with landmarks are soft, and not those of hinges. Feet and
+    hands that seem to have one axis are balls that hardly rotated.
+    """
+    problem, model = fit.initial.problem, fit.estimate.model
+    if fit.initial.landmark_joints:
+        return {}
     kind = [problem.skeleton.kind[joint] for joint in problem.segment_joint]
-    return sorted(
-        (axis.child, n)
-        for n, axis in enumerate(fit.estimate.model.axes)
-        if kind[axis.child] == "hinge"
-    )
+    balls = [without_side(name) in (FOOT, HAND, TOES) for name in model.names]
+    axes = zip(model.axes, fit.estimate.parameters.axis, strict=True)
+    return {
+        constraint.child: axis
+        for constraint, axis in axes
+        if kind[constraint.child] == "hinge"
+        and not constraint.center_sd
+        and not (problem.is_person and balls[constraint.child])
+    }
 
 
 # --- joints ---------------------------------------------------------------------------
@@ -232,20 +236,25 @@ def _build_bones(
     position = np.where(is_fixed[:, None], in_segment, o[problem.joint_segment])
     offset = position - in_segment[skeleton.parent]
     offset[0] = 0.0 if problem.is_person else skeleton.offset[0]
-    if problem.is_person:
-        kinds: list[Kind] = ["fixed" if fixed else "ball" for fixed in is_fixed[1:]]
-        return Skeleton(
-            names=skeleton.names,
-            parent=skeleton.parent,
-            offset=offset,
-            kind=("root", *kinds),
-            observed=skeleton.observed,
-        )
     axes = skeleton.axes.copy()
-    for i, n in _hinges(fit):
-        axis = R[i] @ fit.estimate.parameters.axis[n, 1]
-        axes[problem.segment_joint[i], 0] = axis / np.linalg.norm(axis)
-    return replace(skeleton, offset=offset, axes=axes)
+    hinges = _hinge_axes(fit)
+    for i, (_, axis) in hinges.items():
+        direction = R[i] @ axis
+        axes[problem.segment_joint[i], 0] = direction / np.linalg.norm(direction)
+    if not problem.is_person:
+        return replace(skeleton, offset=offset, axes=axes)
+    is_hinge = np.isin(np.arange(len(offset)), problem.segment_joint[[*hinges]])
+    axes[~is_hinge] = np.nan
+    moving = np.where(is_hinge, "hinge", "ball")
+    kinds: list[Kind] = np.where(is_fixed, "fixed", moving).tolist()
+    return Skeleton(
+        names=skeleton.names,
+        parent=skeleton.parent,
+        offset=offset,
+        kind=("root", *kinds[1:]),
+        axes=axes,
+        observed=skeleton.observed,
+    )
 
 
 def _fixed_joint_positions(

@@ -2,6 +2,9 @@
 
 import re
 
+import numpy as np
+from jaxtyping import Int
+
 from marey.anatomy.names import FOOT, HAND, HIPS, TOES, without_subject
 from marey.anatomy.naming import Naming, NamingInput, find_names
 from marey.bodies import Bodies
@@ -9,6 +12,8 @@ from marey.joint_fits import JointFits
 from marey.numerics import geometry
 from marey.numerics.resampling import evenly_spaced
 from marey.tree import Tree, breadth_first_order
+
+Array = np.ndarray
 
 CERTAIN_NAMES = (HIPS, HAND, FOOT, TOES)
 """Bodies that the tree determines, whatever markers they have: where the legs meet, and
@@ -42,15 +47,21 @@ def name_bodies(
         if naming is None or naming.names.keys() <= naming.unsure:
             continue
         namings.append(naming)
-        for body, name in naming.names.items():
-            if body in naming.unsure:
-                continue
-            if n_markers[body] == 1 and not name.endswith(CERTAIN_NAMES):
-                continue
-            stated = bodies.names[body].rpartition(":")[0]
-            number = "" if len(tree.roots) == 1 else str(len(namings))
-            names[body] = f"{stated or number}:{name}".removeprefix(":")
+        number = "" if len(tree.roots) == 1 else str(len(namings))
+        for body, name in _sure_names(naming, n_markers).items():
+            subject = bodies.names[body].rpartition(":")[0] or number
+            names[body] = f"{subject}:{name}".removeprefix(":")
     return bodies.rename(names), namings
+
+
+def _sure_names(naming: Naming, n_markers: Int[Array, " bodies"]) -> dict[int, str]:
+    """Return the names that are no guesses, nor those of single markers in a limb."""
+    return {
+        body: name
+        for body, name in naming.names.items()
+        if body not in naming.unsure
+        and (n_markers[body] > 1 or name.endswith(CERTAIN_NAMES))
+    }
 
 
 def names_by_looks(bodies: Bodies, joints: JointFits, tree: Tree) -> list[Naming]:

@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from marey.anatomy.limb_roll import BodyTree, known_rolls, limb_sides
 from marey.anatomy.names import is_person, without_subject
-from marey.anatomy.t_pose import stand_on_ground, t_pose_rotations
+from marey.anatomy.t_pose import align_axes, stand_on_ground, t_pose_rotations
 from marey.bodies import Bodies
 from marey.errors import DataError
 from marey.joint_fits import JointFits
@@ -65,6 +65,7 @@ def _build(bodies: Bodies, fits: JointFits, tree: Tree, root: int) -> Skeleton:
     if human:
         limbs = _body_tree(joints, names)
         R_rest = t_pose_rotations(limbs, R_rest, _limb_sides(bodies, joints, limbs))
+        R_rest = align_axes(R_rest, joints.parent, _hinge_axes(fits, joints))
     offset = _rotate(
         R_rest[joints.parent], joints.in_parent - joints.in_body[joints.parent]
     )
@@ -161,17 +162,28 @@ def _offset_covariance(
     return np.asarray(covariance)
 
 
+def _hinge_axes(fits: JointFits, joints: TreeJoints) -> dict[int, Float[Array, "2 3"]]:
+    """Return the axis of each hinge in parent and child, by its joint."""
+    axes = np.stack([fits.axis_a, fits.axis_b], axis=1)[joints.edge]
+    axes = np.where(joints.is_first[:, None, None], axes[:, ::-1], axes)
+    return {
+        joint: both
+        for joint, (edge, both) in enumerate(zip(joints.edge, axes, strict=True), 1)
+        if fits.kind[edge] == "hinge"
+    }
+
+
 def _degrees_of_freedom(
     fits: JointFits, joints: TreeJoints, R_rest: Float[Array, "joint 3 3"]
 ) -> tuple[Float[Array, "joint 2 3"], list[Kind]]:
     """Return the axes at rest and the kinds of the joints: root, hinge or ball."""
-    is_hinge = [fits.kind[edge] == "hinge" for edge in joints.edge]
-    first = joints.is_first[:, None]
-    axis = np.where(first, fits.axis_a[joints.edge], fits.axis_b[joints.edge])
-    axis[np.logical_not(is_hinge)] = np.nan
     axes = np.full((len(R_rest), 2, 3), np.nan)
-    axes[1:, 0] = _rotate(R_rest[1:], axis)
-    return axes, ["root", *("hinge" if hinge else "ball" for hinge in is_hinge)]
+    kinds: list[Kind] = ["ball"] * len(R_rest)
+    kinds[0] = "root"
+    for joint, (_, axis) in _hinge_axes(fits, joints).items():
+        axes[joint, 0] = R_rest[joint] @ axis
+        kinds[joint] = "hinge"
+    return axes, kinds
 
 
 def _attach_sources(

@@ -1,6 +1,6 @@
 """Initialisations without landmarks: generic, and from a known skeleton.
 
-Generic models are mechanisms, animals, and people whose markers have unknown labels.
+Generic models are mechanisms and animals.
 """
 
 from collections.abc import Collection
@@ -10,10 +10,8 @@ import numpy as np
 from marey.anatomy.names import SHOULDER, both_sides
 from marey.calibration.priors import (
     GAUGE_SD_M,
-    JOINT_SD_M,
     Initialisation,
     Prior,
-    add_symmetry_and_proportions,
 )
 from marey.calibration.problem import CalibrationProblem
 from marey.numerics.thresholds import SKIN_MOTION_M
@@ -46,7 +44,7 @@ def init_generic(
 
     What the frames leave undetermined stays as it is. Along the axis of a hinge a joint
     is placed nearest to the joint before, so that the bone is as long as the distance
-    of the axes. The bones of a person have symmetry and the usual proportions.
+    of the axes.
 
     Args:
         problem: What is calibrated.
@@ -54,25 +52,40 @@ def init_generic(
             stay.
     """
     model, parameters = problem.model, problem.parameters
-    m, size = parameters.marker_offset[0], parameters.size
-    prior = Prior(model)
-    prior.add_gauge_constraints(m, problem.seen_first)
-    prior.add_marker_priors(m, size)
-    joint_sd = JOINT_SD_M if problem.is_person else JOINT_SD_OF_SIZE * size
-    for i in range(1, len(model.names)):
-        fixed = i in immobile
-        sd = ROUNDING_SD if fixed else joint_sd
-        prior.add_joint_prior(i, parameters.joint_offset[i], sd, constraint=fixed)
-    if problem.is_person:
-        add_symmetry_and_proportions(prior, mirror=False)
-    undetermined = {i: size**2 * np.eye(3) for i in immobile}
+    size = parameters.size
+    prior = weak_prior(problem, JOINT_SD_OF_SIZE * size, immobile)
+    anywhere = np.stack([size * np.eye(3), np.zeros((3, 3))])
+    undetermined = dict.fromkeys(immobile, anywhere)
     for n, hinge in enumerate(model.axes):
         a = parameters.axis[n, 0]
-        undetermined[hinge.child] = size**2 * np.outer(a, a)
+        undetermined[hinge.child] = size * parameters.axis[n, :, None]
         prior.add_axis_prior(n, parameters, FREE_AXIS_SD_RAD)
         along_axis = [(model.columns.joint_offset[hinge.child], a[None])]
         prior.add(along_axis, np.zeros(1), GAUGE_SD_M, constraint=True)
     return Initialisation(problem, parameters, prior, undetermined=undetermined)
+
+
+def weak_prior(
+    problem: CalibrationProblem,
+    joint_sd: float,
+    immobile: frozenset[int] = frozenset(),
+) -> Prior:
+    """Return the choice of axes, and weak priors of markers and joints.
+
+    Args:
+        problem: What is calibrated.
+        joint_sd: Standard deviation of a joint from its initial position, in metres.
+        immobile: Segments whose joints stay.
+    """
+    parameters = problem.parameters
+    m, prior = parameters.marker_offset[0], Prior(problem.model)
+    prior.add_gauge_constraints(m, problem.seen_first)
+    prior.add_marker_priors(m, parameters.size)
+    for i in range(1, len(problem.model.names)):
+        fixed = i in immobile
+        sd = ROUNDING_SD if fixed else joint_sd
+        prior.add_joint_prior(i, parameters.joint_offset[i], sd, constraint=fixed)
+    return prior
 
 
 def init_from_known_skeleton(

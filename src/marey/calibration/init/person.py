@@ -32,6 +32,7 @@ from marey.calibration.init.reference_frame import candidate_frames
 from marey.calibration.model import (
     KNEE_CENTER_SD_M,
     MIN_SKIN_NOISE_M,
+    SOFT_HINGE_SD_RAD,
     AxisConstraint,
     Estimate,
     FramePoses,
@@ -68,10 +69,9 @@ moving shoulders, because people have clavicles. Chosen by hand."""
 
 UPPER_BODY = (CHEST, SHOULDER, UPPER_ARM, LOWER_ARM)
 
-SOFT_HINGE_SD_RAD, AXIS_SD_RAD = 0.1, 0.25
-"""Standard deviations of knees and elbows from a hinge and a universal joint in one
-frame, and of the initial directions of their axes, in radians. Higher gives them more
-freedom. Chosen by hand."""
+AXIS_SD_RAD = 0.25
+"""Standard deviation of the initial directions of the axes of knees and elbows, in
+radians. Higher gives them more freedom. Chosen by hand."""
 
 
 def init_person(

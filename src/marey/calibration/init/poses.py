@@ -22,6 +22,15 @@ Higher follows the markers less; a joint of weight 1 leads a run and people with
 labels to other minima, centimetres away. Chosen by hand."""
 
 
+N_FRAME_PAIRS = 45
+"""Pairs of consecutive frames, evenly in time, from which the white share is estimated.
+More take longer. Chosen by hand."""
+
+MIN_PAIR_VISIBILITY = 0.5
+"""Share of the markers that both frames of a pair must show. Higher leaves fewer pairs.
+Chosen by hand."""
+
+
 def sample_frames(
     points: Float[Array, "frame marker _"], max_frames: int
 ) -> Int[Array, " sample"]:
@@ -32,6 +41,18 @@ def sample_frames(
         return frames
     sample = np.linspace(0, len(frames) - 1, max_frames).round().astype(int)
     return np.asarray(frames[sample])
+
+
+def sample_frame_pairs(
+    points: Float[Array, "frame marker _"],
+) -> Float[Array, "_ 2 marker _"]:
+    """Return pairs of consecutive frames, evenly in time among those well seen."""
+    seen = np.isfinite(points).all(axis=-1)
+    both_seen = (seen[:-1] & seen[1:]).mean(axis=1)
+    pairs = np.flatnonzero(both_seen >= MIN_PAIR_VISIBILITY)
+    sample = np.linspace(0, max(len(pairs) - 1, 0), N_FRAME_PAIRS).round().astype(int)
+    first = pairs[np.unique(sample)[: len(pairs)]]
+    return np.stack([points[first], points[first + 1]], axis=1)
 
 
 def sample_takes(

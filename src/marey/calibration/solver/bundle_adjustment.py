@@ -17,7 +17,6 @@ from marey.calibration.moving_centers import follow_centers
 from marey.calibration.noise_model import (
     estimate_marker_noise,
     mean_relative_rotations,
-    sample_frame_pairs,
     white_share,
 )
 from marey.calibration.priors import Initialisation
@@ -147,8 +146,10 @@ def bundle_adjust(
     white, damping = 0.0, 0.0
     weight = prior_weight(white, estimate.n_frames, effective_samples)
     for n_rounds in range(1, max_rounds + 1):
+        if initial.fits_center_motion:
+            estimate = follow_centers(estimate)
         estimate, leverage, damping, converged = levenberg_marquardt_step(
-            follow_centers(estimate), initial.prior, weight, damping
+            estimate, initial.prior, weight, damping
         )
         noise = estimate_marker_noise(estimate, leverage, initial.min_noise)
         change = np.abs(np.log(noise / estimate.parameters.marker_noise)).max()
@@ -160,11 +161,7 @@ def bundle_adjust(
         )
         estimate = replace(estimate, parameters=parameters)
         if n_rounds == MIN_ROUNDS < max_rounds:
-            pairs = [
-                np.concatenate([sample_frame_pairs(x[:, problem.order]) for x in takes])
-                for takes in problem.takes
-            ]
-            white = white_share(parameters, pairs)
+            white = white_share(parameters, problem.sample_frame_pairs())
             weight = prior_weight(white, estimate.n_frames, effective_samples)
         elif n_rounds > MIN_ROUNDS and converged and change < MAX_NOISE_CHANGE:
             break

@@ -1,4 +1,4 @@
-/** Colours of the page: two themes, bodies told apart, residuals from blue to orange. */
+/** Colours of the page: two themes, a colour per body, residuals from blue to orange. */
 import { Color } from "three";
 import type { Side } from "./scene";
 
@@ -10,7 +10,7 @@ const BODIES = [
 const GOLDEN_TURN = 0.381966;
 const NO_BODY = "#8a929c";
 
-/** Blue is small, orange is large: told apart with any colour sight, and by lightness. */
+/** Blue is small, orange is large: they differ for any colour vision, and in lightness. */
 const SCALE = ["#2f6fb5", "#7fa3bd", "#c9b48f", "#e8952e", "#c2410c"].map((c) => new Color(c));
 
 /** Names of the colours of left, right and middle in the style sheet. */

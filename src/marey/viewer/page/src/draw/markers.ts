@@ -1,4 +1,4 @@
-/** Markers, told apart by shape as well as colour: seen, filled, outlier, of no body. */
+/** Markers, distinct in shape as well as colour: seen, filled, outlier, of no body. */
 import {
   BoxGeometry, BufferGeometry, Color, Group, IcosahedronGeometry, MeshBasicMaterial, MeshLambertMaterial,
   OctahedronGeometry,

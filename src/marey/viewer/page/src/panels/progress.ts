@@ -12,7 +12,7 @@ export class ProgressCard {
   private title = el("div", "title");
   private list = el("ol");
   private stages: StageTime[] = [];
-  private told = 0;
+  private receivedAt = 0;
   private timer = 0;
   private running: HTMLElement | null = null;
 
@@ -25,7 +25,7 @@ export class ProgressCard {
   /** Show the stages as the server knows them now; none hides the card. */
   show(stages: StageTime[]): void {
     this.stages = stages;
-    this.told = performance.now();
+    this.receivedAt = performance.now();
     clearInterval(this.timer);
     if (!stages.length) {
       this.root.hidden = true;
@@ -54,7 +54,7 @@ export class ProgressCard {
   }
 
   private tick(): void {
-    const since = (performance.now() - this.told) / 1000;
+    const since = (performance.now() - this.receivedAt) / 1000;
     const total = this.stages.reduce((sum, { seconds }) => sum + seconds, 0) + since;
     this.root.hidden = total < PATIENCE_S;
     const last = this.stages[this.stages.length - 1];

@@ -1,0 +1,116 @@
+r"""Initialisation of a person without landmarks: weak priors, and joints on their axes.
+
+Where a joint rotated about one axis only, noise feigns rotations about the others, and
+with them a centre. The place of the joint on its axis therefore follows from the joints
+around it: an axis across a limb, as that of a knee, is about perpendicular to its
+bones.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from marey.anatomy.names import LOWER_LEG, both_sides
+from marey.calibration.hinges import SingleAxis
+from marey.calibration.init.generic import FREE_AXIS_SD_RAD, weak_prior
+from marey.calibration.model import (
+    KNEE_CENTER_SD_M,
+    MECHANICAL_HINGE_SD_RAD,
+    SOFT_HINGE_SD_RAD,
+    AxisConstraint,
+    KinematicModel,
+    ModelParameters,
+)
+from marey.calibration.priors import (
+    GAUGE_SD_M,
+    JOINT_SD_M,
+    Initialisation,
+    Prior,
+    add_symmetry_and_proportions,
+)
+from marey.calibration.problem import CalibrationProblem
+from marey.numerics.thresholds import FEW
+
+TO_THE_LEFT = np.eye(3)[[1, 1]]
+"""Initial axis of a knee in thigh and shank, which rest in a T-pose."""
+
+HINGE_SD_RAD = FEW * MECHANICAL_HINGE_SD_RAD
+"""Standard deviation of the axis of a hinge in one frame, in radians. Of a hinge that
+leaves its axis by less than that of others, more would take noise for rotation: it
+moves the centre along the axis, and the joints around it. Less slows convergence."""
+
+
+def init_unlabelled_person(
+    problem: CalibrationProblem, axes: Sequence[SingleAxis]
+) -> Initialisation:
+    """Return the parameters of a person without landmarks, with weak priors.
+
+    Bones have symmetry and the usual proportions. The centres of knees move with their
+    angle as those of `init_person`; without landmarks to hold them, that makes the
+    knees more uncertain and does not move them.
+
+    Args:
+        problem: What is calibrated.
+        axes: Joints that rotated about one axis only.
+    """
+    hinges = [
+        axis
+        for axis in axes
+        if axis.is_hinge and _is_in_limb(problem.model, axis.child)
+    ]
+    hinged = [axis.child for axis in hinges]
+    knees = [problem.model.index(name) for name in both_sides(LOWER_LEG)]
+    knees = [i for i in knees if i > 0 and i not in hinged]
+    parameters = problem.parameters.with_axes(
+        [
+            *(AxisConstraint(i, "hinge", HINGE_SD_RAD) for i in hinged),
+            *(
+                AxisConstraint(i, "hinge", FREE_AXIS_SD_RAD, KNEE_CENTER_SD_M)
+                for i in knees
+            ),
+        ],
+        [*(axis.direction for axis in hinges), *(TO_THE_LEFT for _ in knees)],
+    )
+    problem = replace(problem, parameters=parameters)
+    prior = weak_prior(problem, JOINT_SD_M)
+    add_symmetry_and_proportions(prior, mirror=False)
+    for n in range(len(parameters.model.axes)):
+        prior.add_axis_prior(n, parameters, FREE_AXIS_SD_RAD)
+    sd = dict.fromkeys((axis.child for axis in axes), JOINT_SD_M)
+    sd |= {axis.child: _place_on_axis(prior, parameters, axis) for axis in hinges}
+    undetermined = {
+        axis.child: sd[axis.child] * axis.direction[:, None] for axis in axes
+    }
+    return Initialisation(problem, parameters, prior, undetermined=undetermined)
+
+
+def _is_in_limb(model: KinematicModel, child: int) -> bool:
+    """Return whether the bone above a joint has no branches: not at trunk and head."""
+    parent = int(model.parent[child])
+    return parent > 0 and model.children(parent) == [child]
+
+
+def _place_on_axis(
+    prior: Prior, parameters: ModelParameters, axis: SingleAxis
+) -> float:
+    r"""Add where a joint of a limb is on its axis; return the sd of that, in metres.
+
+    It is at the mean of the n places nearest to the joint before and, if there is one,
+    to the joint after. With the standard deviation :math:`\kappa` of the angle of axis
+    and bone from 90 degrees, distances d of these joints from the axis and their places
+    p along it, its variance is
+
+    .. math:: \frac{\kappa^2}{n^2} \sum d^2 + \mathrm{var}(p)
+    """
+    o, column = parameters.joint_offset, parameters.model.columns.joint_offset
+    along = {axis.child: -axis.direction[0]}
+    if len(after := parameters.model.children(axis.child)) == 1:
+        along[after[0]] = axis.direction[1]
+    n = len(along)
+    terms = [(column[joint], row[None] / n) for joint, row in along.items()]
+    prior.add(terms, np.zeros(1), GAUGE_SD_M, constraint=True)
+    place = np.array([row @ o[joint] for joint, row in along.items()])
+    square = float(np.sum(o[[*along]] ** 2) - place @ place)
+    across = SOFT_HINGE_SD_RAD / n * np.sqrt(max(square, 0.0))
+    return float(np.hypot(across, np.std(place)))
