@@ -186,3 +186,35 @@ def test_hinges_and_limits_are_kept_unless_freed(take, true):
 def test_a_skeleton_of_something_else_is_refused(take):
     with pytest.raises(marey.OptionError, match=r"% alike .* that correspond to Hips"):
         marey.solve(take, skeleton=synth.linkage().skeleton)
+
+
+# --- skin -----------------------------------------------------------------------------
+
+
+SKIN = {"noise": NOISE_M, "soft_tissue": 8e-3, "markers": "set53"}
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_markers_that_stayed_are_not_placed_again_by_skin_that_moves(seed):
+    """A walk says less of them than the exercise that they were calibrated in."""
+    person = synth.human(seed=seed)
+    exercise = person.record("exercise", seconds=8.0, seed=seed, **SKIN)
+    walk = person.record("walk", seconds=5.0, seed=seed, **SKIN)
+    known = marey.solve(exercise).skeleton
+    solution = marey.solve(walk, skeleton=known)
+    assert "markers-kept" in codes(solution, "info")
+    np.testing.assert_array_equal(solution.skeleton.marker_offset, known.marker_offset)
+    assert joint_error(solution, walk) < joint_error(marey.solve(walk), walk)
+
+
+def test_markers_that_were_attached_again_are_placed_again():
+    person = synth.human(seed=1)
+    exercise = person.record("exercise", seconds=8.0, seed=1, **SKIN)
+    another_day = person.record("walk", seconds=5.0, seed=51, **SKIN)
+    known = marey.solve(exercise).skeleton
+    solution = marey.solve(another_day, skeleton=known)
+    assert "markers-kept" not in codes(solution, "info")
+    assert "calibrated" in codes(solution, "info")
+    stayed = marey.solve(another_day, skeleton=known, calibrate=False)
+    mean = [s.report.tables["pose"].rows[0][2] for s in (solution, stayed)]
+    assert mean[0] < 0.6 * mean[1]

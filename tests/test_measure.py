@@ -14,6 +14,7 @@ from marey.pose.contact.ground_contacts import (
     enforce_contacts,
     find_ground_contacts,
     ground_contacts_of,
+    planted_spans,
 )
 from marey.pose.measure import marker_distances, measure_motion
 
@@ -47,15 +48,46 @@ def test_contacts_give_back_the_footing_they_came_from(walk):
     assert again.skate(done) == pytest.approx(firm.skate(done), rel=1e-6, abs=1e-9)
     assert again.skate(motion) == pytest.approx(firm.skate(motion), rel=1e-6)
     found = measure_motion(done, take)
-    assert found.plants == len(done.contacts)
+    assert found.plants == planted_spans(done.contacts)
     assert found.skate < 5e-4
     assert found.depth < 1e-3
 
 
 def test_a_motion_without_contacts_says_nothing_of_them(walk):
     found = measure_motion(walk[1], walk[0])
-    assert found.plants == 0
+    assert found.plants == {}
     assert np.isnan([found.skate, found.depth]).all()
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_foot_is_planted_once_a_step(seed):
+    """However many contacts its heel, ball and toes have."""
+    take = synth.human(seed=seed).record(
+        "walk", seconds=6.0, markers="set53", noise=1e-3, seed=seed
+    )
+    solution, truth = marey.solve(take), take.truth.motion
+    rows = {row[0]: row[1] for row in solution.report.tables["plants"].rows}
+    found = planted_spans(solution.motion.contacts)
+    for side in ("Left", "Right"):
+        foot, name = [], f"{side}Foot"
+        for contact in truth.contacts:
+            if contact.joint.startswith(side):
+                foot.append(replace(contact, joint=name))
+        for start, end in planted_spans(foot)[name]:
+            whole = start > truth.times[0] and end < truth.times[-2]
+            during = [a for a, b in found[name] if a < end and b > start]
+            assert len(during) == 1 or (not during and not whole)
+        assert rows[name] == len(found[name])
+
+
+def test_contacts_that_follow_at_once_are_one_plant():
+    def contact(start, end, joint="LeftFoot"):
+        return Contact(joint, start, end, np.zeros(3))
+
+    heel, toe, next_step = contact(0.0, 0.3), contact(0.4, 0.6), contact(1.1, 1.7)
+    whole, other = contact(0.05, 0.2), contact(0.5, 1.0, "RightFoot")
+    found = planted_spans((next_step, toe, heel, other, whole))
+    assert found == {"LeftFoot": [(0.0, 0.6), (1.1, 1.7)], "RightFoot": [(0.5, 1.0)]}
 
 
 def test_contacts_without_frames_are_left_out(walk):

@@ -167,6 +167,19 @@ def test_no_foot_is_planted_below_a_known_ground(walk, solve):
     assert lowest(given) > estimated + 0.019
     ground = [f.value for f in given.report.findings if f.code == "ground"]
     assert ground == [estimated + 0.02]
+    (feet,) = given.report.tables["pose"].rows
+    assert feet[5] < 5.0, "held feet do not skate, in mm/s, however high the ground"
+
+
+@pytest.mark.parametrize(
+    ("above", "side"), [(0.0, ""), (0.04, "below"), (-0.03, ""), (-0.5, "above")]
+)
+def test_a_ground_far_from_the_feet_is_a_warning(walk, solve, above, side):
+    (seen,) = [f for f in solve(walk).report.findings if f.code == "ground"]
+    given = solve(walk, contacts=True, ground=seen.value + above)
+    found = [f for f in given.report.findings if f.code == "ground-off"]
+    assert len(found) == bool(side)
+    assert all(side in f.message and f.severity == "warning" for f in found)
 
 
 def test_planted_feet_slide_less_the_more_friction_they_have(walk, solve):

@@ -11,7 +11,9 @@ import marey
 from marey.articulated.tables import make_nodes
 from marey.articulated.targets import TargetNames, match_targets, recording_of
 from marey.numerics import geometry
+from marey.pose import fit_pose
 from marey.pose.uncertainty import rotation_sd
+from marey.skeleton import Kind
 
 
 def relative_errors(motion, truth):
@@ -54,7 +56,8 @@ def test_the_sparse_inverse_agrees_with_the_dense_one(seed):
     matches = match_targets(skeleton, nodes, TargetNames.of(take))
     sensor_weight = np.tile(np.array(sds[1:]) ** -2.0, (2, 1))
     weight = np.full(len(matches.marker), sds[0] ** -2.0)
-    found = rotation_sd(motion, recording_of(take), matches, weight, sensor_weight)
+    weights = weight, sensor_weight
+    found = rotation_sd(motion, recording_of(take), matches, *weights, prior=1e-9)
     turns = geometry.matrix_from_quat(motion.wxyz[0])
     root, seen = motion.T_world_root[0, :3, 3], (take.points[0], take.T_world_sensor[0])
     expected = naive.joint_rotation_sd(skeleton, root, turns, *seen, sds)
@@ -133,6 +136,63 @@ def test_angles_that_nothing_determines_are_nan_and_only_they():
     assert not unknown[:, others].any()
     assert not unknown[:20].any()
     assert not unknown[40:].any()
+
+
+def chain_of_points(rng, n_bones=5, n_frames=60):
+    """A chain whose bones have one marker each, at their ends; four on the root."""
+    offset = np.concatenate([np.zeros((1, 3)), rng.uniform(-0.2, 0.2, (n_bones, 3))])
+    kinds: list[Kind] = ["ball"] * n_bones
+    skeleton = marey.Skeleton(
+        names=("Root", *(f"bone{i}" for i in range(n_bones))),
+        parent=np.arange(-1, n_bones),
+        offset=offset,
+        kind=("root", *kinds),
+        marker_labels=tuple(f"M{k}" for k in range(4 + n_bones)),
+        marker_joint=np.array([0, 0, 0, 0, *range(1, n_bones + 1)]),
+        marker_offset=np.concatenate(
+            [rng.uniform(-0.1, 0.1, (4, 3)), offset[2:], [[0.1, 0.0, 0.05]]]
+        ),
+    )
+    swing = np.cumsum(rng.normal(0.0, 0.05, (n_frames, n_bones + 1, 3)), axis=0)
+    T_world_root = np.tile(np.eye(4), (n_frames, 1, 1))
+    wxyz = geometry.quat_exp(swing)
+    T_world_root[:, :3, :3] = geometry.matrix_from_quat(wxyz[:, 0])
+    return marey.Motion(
+        skeleton=skeleton, T_world_root=T_world_root, wxyz=wxyz, rate=60.0
+    )
+
+
+@pytest.mark.parametrize("noise", [1e-5, 1e-4, 1e-3])
+def test_single_markers_determine_no_rotation_however_exact_they_are(noise):
+    """Each may roll about the line to its end, if the next one rolls back."""
+    rng = np.random.default_rng(0)
+    truth = chain_of_points(rng)
+    skeleton, points = truth.skeleton, truth.marker_points()
+    take = marey.Take(
+        rate=truth.rate,
+        points=points + rng.normal(0.0, noise, points.shape),
+        labels=skeleton.marker_labels,
+    )
+    motion, findings = fit_pose(skeleton, take)
+    assert np.isnan(motion.angle_sd[:, 1:]).any(axis=2).all()
+    assert np.isfinite(motion.angle_sd[:, 0]).all()
+    (never,) = [f for f in findings if f.code == "joint-never-seen"]
+    assert never.value == skeleton.n_joints - 1
+
+
+def test_a_bone_between_two_that_are_seen_is_named_and_they_are_not():
+    """The two have markers enough; how the bend is shared between both joints is not
+    known."""
+    skeleton, take = record(motion="walk", seconds=1.0, noise=1e-3)
+    middle, last = (skeleton.index(f"Left{name}") for name in ("LowerLeg", "Foot"))
+    hidden = hide_markers(
+        take, slice(None), markers_on(take, skeleton, "LeftLowerLeg")[:, None]
+    )
+    motion, findings = fit_pose(skeleton, hidden)
+    (never,) = [f for f in findings if f.code == "joint-never-seen"]
+    assert np.isnan(motion.angle_sd[:, [middle, last]]).any(axis=2).all()
+    assert "LeftLowerLeg" in never.message
+    assert "LeftFoot" not in never.message
 
 
 def test_joints_that_cannot_rotate_are_certain():

@@ -9,7 +9,11 @@ from jaxtyping import Float, Int
 from marey.anatomy.landmarks import find_landmarks
 from marey.anatomy.whole_person import observed_part
 from marey.calibration.covariance import estimate_joint_covariance
-from marey.calibration.findings import calibration_findings, not_calibrated
+from marey.calibration.findings import (
+    calibration_findings,
+    markers_kept,
+    not_calibrated,
+)
 from marey.calibration.hinges import (
     detect_hinges,
     order_sessions_by_information,
@@ -138,6 +142,9 @@ def calibrate(
         return _keep_skeleton(problem, undetermined)
     if fit.rms() > MAX_RMS_INCREASE * fit.rms_before:
         return _keep_skeleton(problem, "the markers would fit worse than before")
+    if options.keep_bones and options.keep_markers and not fit.markers_displaced:
+        kept = _keep_skeleton(problem, "")
+        return replace(kept, rms=fit.rms_before, findings=(markers_kept(fit),))
     if options.keep_bones:
         mean, by_take = update_marker_offsets(fit)
     else:

@@ -130,3 +130,15 @@ def not_calibrated(reason: str) -> Finding:
         "warning",
         f"the skeleton stays as it was: {reason}",
     )
+
+
+def markers_kept(fit: CalibrationFit) -> Finding:
+    """Return the finding that markers sit where the known skeleton has them."""
+    return Finding(
+        "markers-kept",
+        "calibrate",
+        "info",
+        "the markers sit where the known skeleton has them: they stay there, with a "
+        f"residual of {1e3 * fit.rms_before:.1f} mm (rms)",
+        value=fit.rms_before,
+    )

@@ -27,6 +27,10 @@ class CalibrateOptions(Options):
     """Whether the bones are known from another day's takes. Only the marker offsets are
     then estimated."""
 
+    keep_markers: bool = False
+    """With `keep_bones`, whether the markers stay where they sit on the skeleton, too,
+    unless the takes show that they were attached again."""
+
     known_markers: tuple[str, ...] = ()
     """With `keep_bones`, labels of markers whose offsets are known and stay."""
 

@@ -235,7 +235,7 @@ def _build_bones(
     in_segment = _fixed_joint_positions(fit, m)
     position = np.where(is_fixed[:, None], in_segment, o[problem.joint_segment])
     offset = position - in_segment[skeleton.parent]
-    offset[0] = skeleton.offset[0]
+    offset[0] = 0.0 if problem.is_person else skeleton.offset[0]
     axes = skeleton.axes.copy()
     hinges = _hinge_axes(fit)
     for i, (_, axis) in hinges.items():
@@ -260,17 +260,26 @@ def _build_bones(
 def _fixed_joint_positions(
     fit: CalibrationFit, m: Float[Array, "marker 3"]
 ) -> Float[Array, "joint 3"]:
-    """Return every fixed joint in its segment, moved with the segment's markers."""
+    """Return every fixed joint in its segment.
+
+    The end of a person's limb is the mean of its markers, whatever it was before. Other
+    fixed joints move with the points of their segment.
+    """
     problem = fit.initial.problem
-    positions = problem.joint_in_segment.copy()
+    model, positions = problem.model, problem.joint_in_segment.copy()
     for j, kind in enumerate(problem.skeleton.kind):
-        markers = problem.model.markers_of(int(problem.joint_segment[j]))
-        if kind != "fixed" or not markers:
+        segment = int(problem.joint_segment[j])
+        points = model.markers_of(segment)
+        markers = [k for k in points if k not in model.sensor_points]
+        if kind != "fixed" or not points:
             continue
-        before = problem.parameters.marker_offset[0, markers]
-        T = geometry.kabsch(before, m[markers])
+        if problem.is_person and markers and not model.children(segment):
+            positions[j] = m[markers].mean(axis=0)
+            continue
+        before = problem.parameters.marker_offset[0, points]
+        T = geometry.kabsch(before, m[points])
         if not np.isfinite(T).all():
-            translation = m[markers].mean(axis=0) - before.mean(axis=0)
+            translation = m[points].mean(axis=0) - before.mean(axis=0)
             T = geometry.transform(np.eye(3), translation)
         positions[j] = geometry.apply(T, positions[j])
     return positions

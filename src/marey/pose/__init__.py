@@ -23,6 +23,7 @@ from marey.pose.contact.ground_contacts import (
 )
 from marey.pose.contact.ground_contacts import ground_contacts_of as ground_contacts_of
 from marey.pose.contact.ground_contacts import mark_contacts as mark_contacts
+from marey.pose.findings import unseen_joints
 from marey.pose.physics.fit import fit_physics as fit_physics
 from marey.pose.reference import compare_joint_use as compare_joint_use
 from marey.pose.uncertainty import angle_sd_of_playback, angle_sd_of_targets
@@ -103,6 +104,8 @@ def fit_pose(
     motion, findings = solve(skeleton, measured, **options)
     estimate = angle_sd_of_playback if method == "playback" else angle_sd_of_targets
     motion = replace(motion, angle_sd=estimate(motion, measured))
+    if method != "playback":
+        findings = (*findings, *unseen_joints(motion))
     if not contacts:
         return motion, findings
     motion, contact_findings = add_contacts(motion, measured, floor)

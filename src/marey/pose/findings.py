@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Bool, Float
 
+from marey.motion import Motion
 from marey.numerics.robust import runs
-from marey.numerics.thresholds import CERTAIN_SD, MOST
+from marey.numerics.thresholds import CERTAIN_SD, MIN_POSE_POINTS, MOST
 from marey.pose.options import MAX_RMS_RESIDUAL_M, UNSEEN_S
 from marey.pose.trace import PoseTrace
 from marey.report import Finding, mark_name
+from marey.skeleton import Skeleton
 from marey.take import Take
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ LOST_MESSAGE = (
 def pose_findings(
     take: Take, fit: "GaussNewtonSolver", trace: PoseTrace
 ) -> tuple[Finding, ...]:
-    """Return frames without targets or fit, unseen joints, and misfits of markers."""
+    """Return frames without targets or fit, and misfits of joints and markers."""
     residual_m = fit.marker_residuals(take.points, trace)
     cost, weight, robust_weight = trace.info[:, :3].T
     lost = cost > MAX_RMS_RESIDUAL_M**2 * weight
@@ -48,7 +50,6 @@ def pose_findings(
         *warn_of_runs("pose-unseen", weight == 0.0, UNSEEN_MESSAGE),
         *warn_of_runs("pose-lost", lost, LOST_MESSAGE),
         *_lost_joints(fit, residual_m, lost),
-        *_unseen_joints(take, fit, trace),
         *_joints_at_limits(fit, trace, residual_m),
         *_outlier_markers(fit, residual_m),
     )
@@ -96,20 +97,22 @@ def _lost_joints(
         )
 
 
-def _unseen_joints(
-    take: Take, fit: "GaussNewtonSolver", trace: PoseTrace
-) -> Iterator[Finding]:
-    """Return joints on which targets give less information than the prior does."""
-    has_targets = trace.info[:, 1] > 0.0
-    never = []
-    for joint in fit.nodes.moving_joints[1:]:
-        name, block = fit.skeleton.names[joint], fit.nodes.node_of_joint[joint] + 1
-        unseen = has_targets & (trace.information[:, block] < fit.settings.prior[block])
-        if unseen.sum() > MOST * has_targets.sum():
-            never.append(name)
+def unseen_joints(motion: Motion) -> Iterator[Finding]:
+    """Return the joints whose rotation nothing determines, as `Motion.angle_sd` has it.
+
+    Frames that show nothing at all are not counted.
+    """
+    skeleton = motion.skeleton
+    unknown = np.isnan(motion.angle_sd).any(axis=2)
+    shown = ~unknown.all(axis=1)
+    never: list[int] = []
+    for joint in range(1, skeleton.n_joints):
+        unseen = shown & unknown[:, joint]
+        if unseen.sum() > MOST * shown.sum():
+            never.append(joint)
             continue
         for first, last in runs(unseen):
-            seconds = (last - first + 1) / take.rate
+            seconds = (last - first + 1) / motion.rate
             if seconds >= UNSEEN_S:
                 yield Finding(
                     "joint-unseen",
@@ -117,20 +120,34 @@ def _unseen_joints(
                     "info" if seconds < LONG_UNSEEN_S else "warning",
                     f"too few markers are seen for {seconds:.2g} s: "
                     "its rotation there is a guess",
-                    subject=name,
+                    subject=skeleton.names[joint],
                     frames=(first, last),
                     value=seconds,
                 )
     if never:
-        yield Finding(
-            "joint-never-seen",
-            "pose",
-            "warning",
-            f"too few markers to determine the rotation of "
-            f"{', '.join(map(mark_name, never))}: part of it is a guess in all frames; "
-            "three markers off one line, or a sensor, determine it",
-            value=float(len(never)),
-        )
+        yield _never_seen(skeleton, never)
+
+
+def _never_seen(skeleton: Skeleton, joints: list[int]) -> Finding:
+    """Return the finding about joints that are unknown in all frames.
+
+    A bone with markers enough is unknown only relative to its parent, which is named.
+    """
+    n_markers = np.bincount(skeleton.marker_joint, minlength=skeleton.n_joints)
+    causes = [
+        joint
+        for joint in joints
+        if n_markers[joint] < MIN_POSE_POINTS or skeleton.parent[joint] not in joints
+    ]
+    names = ", ".join(mark_name(skeleton.names[joint]) for joint in causes)
+    return Finding(
+        "joint-never-seen",
+        "pose",
+        "warning",
+        f"too few markers to determine the rotation of {names}: part of it is a guess "
+        "in all frames; three markers off one line, or a sensor, determine it",
+        value=float(len(causes)),
+    )
 
 
 def _joints_at_limits(

@@ -10,7 +10,11 @@ from marey.articulated.targets import TargetNames, match_targets
 from marey.motion import Motion
 from marey.numerics import geometry
 from marey.pose.contact.foot_plants import FootPlant
-from marey.pose.contact.ground_contacts import GroundContacts, ground_contacts_of
+from marey.pose.contact.ground_contacts import (
+    GroundContacts,
+    ground_contacts_of,
+    planted_spans,
+)
 from marey.pose.contact.points import Poses
 from marey.take import Take
 
@@ -33,8 +37,8 @@ class MotionMeasures:
     sensors: Deviations
     """Deviations of sensors from their model poses; see `sensor_deviations`."""
 
-    plants: int
-    """Number of contacts of the motion."""
+    plants: dict[str, list[tuple[float, float]]]
+    """Times between which each joint is planted, in seconds (`planted_spans`)."""
 
     skate: float
     """Mean speed of points in contact (foot skate), in m/s."""
@@ -93,7 +97,7 @@ def measure_motion(motion: Motion, take: Take) -> MotionMeasures:
         labels=labels,
         distances=distances,
         sensors=sensor_deviations(motion, take, T),
-        plants=len(footing.plants),
+        plants=planted_spans(motion.contacts),
         skate=footing.skate(motion, T),
         skate_of_joint=_skate_of_joints(motion, footing, T),
         depth=footing.penetration(motion, T) if has_soles else np.nan,

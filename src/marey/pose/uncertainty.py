@@ -19,7 +19,7 @@ from marey.motion import Motion
 from marey.numerics.noise import SMOOTH_ORDER, trimmed_variance, white_difference
 from marey.numerics.resampling import evenly_spaced
 from marey.numerics.thresholds import CERTAIN_SD, MIN_SAMPLES
-from marey.pose.options import MIN_PRIOR, PoseOptions
+from marey.pose.options import PoseOptions
 from marey.skeleton import Skeleton
 from marey.take import Take, match_labels
 
@@ -33,6 +33,15 @@ UNKNOWN_ANGLE_SD = np.pi / np.sqrt(3.0)
 """Standard deviation of an angle of which nothing is known, in radians: uniform over a
 turn, as published for that distribution. An angle that is determined no better is
 unobserved."""
+
+WEAK_PRIOR = 0.1 / UNKNOWN_ANGLE_SD**2
+"""Information on every angle beside that of the targets, in 1 / rad^2: so little that
+an angle of which nothing is known stays unknown."""
+
+MAX_WEIGHT = 1e6
+"""Largest weight of a target beside that prior, in 1 / m^2 and 1 / rad^2. Weights above
+it are scaled down together: the inverse of a block that targets leave undetermined has
+errors of its condition number times rounding. Higher lets these in."""
 
 SMALLEST_NOISE_M = float(np.sqrt(np.finfo(float).eps))
 """Noise of markers whose residuals are rounding only, in metres."""
@@ -64,7 +73,21 @@ def angle_sd_of_targets(motion: Motion, take: Take) -> Float[Array, "frame joint
     matches = match_targets(motion.skeleton, nodes, TargetNames.of(take))
     weights = _sensor_weights(take, matches)
     noise, recording = _noise_of_bones(motion, recording_of(take), matches, weights)
-    return rotation_sd(motion, recording, matches, noise**-2.0, weights)
+    scale, scaled = _limit_weights(noise**-2.0, weights)
+    sd = rotation_sd(motion, recording, matches, *scaled, WEAK_PRIOR)
+    return np.asarray(np.sqrt(scale) * sd)
+
+
+def _limit_weights(
+    weight: Float[Array, " marker"], sensor_weight: Float[Array, "attached 2"]
+) -> tuple[float, tuple[Array, Array]]:
+    """Return a factor, and the weights times it, of which none is above `MAX_WEIGHT`.
+
+    Variances with these weights, times the factor, are those with the given ones.
+    """
+    largest = max(weight.max(initial=0.0), sensor_weight.max(initial=0.0), MAX_WEIGHT)
+    scale = MAX_WEIGHT / largest
+    return scale, (scale * weight, scale * sensor_weight)
 
 
 def rotation_sd(
@@ -73,6 +96,7 @@ def rotation_sd(
     matches: TargetMatches,
     weight: Float[Array, " marker"],
     sensor_weight: Float[Array, "attached 2"],
+    prior: float,
 ) -> Float[Array, "frame joint 3"]:
     """Return the standard deviations of `angle_sd_of_targets` for given variances.
 
@@ -82,6 +106,7 @@ def rotation_sd(
         matches: The targets that the skeleton and the recording share.
         weight: One over the variance of each marker along an axis, 1 / m^2.
         sensor_weight: The same of each sensor's position and rotation.
+        prior: Information on every angle beside the targets, in 1 / rad^2.
     """
     # numba is slow to import
     from marey.articulated.covariance_kernel import write_rotation_variances
@@ -89,9 +114,9 @@ def rotation_sd(
     problem, nodes = _problem(motion.skeleton, matches, weight, sensor_weight)
     variance = np.zeros((motion.n_frames, motion.skeleton.n_joints, 3))
     joints = nodes.moving_joints, nodes.first_node_of_joint, nodes.node_of_joint
-    prior = np.full(len(nodes.tree.parent) + 1, MIN_PRIOR)
+    priors = np.full(len(nodes.tree.parent) + 1, prior)
     pose = _node_pose(motion, nodes)
-    write_rotation_variances(problem, recording, pose, prior, joints, variance)
+    write_rotation_variances(problem, recording, pose, priors, joints, variance)
     return _observed(np.sqrt(np.maximum(variance, 0.0)))
 
 
@@ -208,12 +233,13 @@ def _freedom(
     # numba is slow to import
     from marey.articulated.covariance_kernel import write_leverages
 
-    problem, nodes = _problem(motion.skeleton, matches, weight, sensor_weight)
+    _, weights = _limit_weights(weight, sensor_weight)
+    problem, nodes = _problem(motion.skeleton, matches, *weights)
     root, q = _node_pose(motion, nodes)
     pose = np.ascontiguousarray(root[sample]), np.ascontiguousarray(q[sample])
     points, sensors = map(np.ascontiguousarray, recording)
     leverage = np.zeros((len(pose[0]), len(weight)))
-    prior = np.full(len(nodes.tree.parent) + 1, MIN_PRIOR)
+    prior = np.full(len(nodes.tree.parent) + 1, WEAK_PRIOR)
     write_leverages(problem, (points, sensors), pose, prior, leverage)
     return np.clip(3.0 - leverage, 0.0, 3.0)
 

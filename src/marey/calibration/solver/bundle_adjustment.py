@@ -59,6 +59,17 @@ class CalibrationFit:
         """Return the root mean square distance of markers, in metres."""
         return marker_rms(self.estimate)
 
+    @property
+    def markers_displaced(self) -> bool:
+        """Whether markers sit elsewhere than before the fit.
+
+        Their displacement reduces the mean square residual by more than the variance of
+        an offset: that of a residual over the number of independent frames, which is
+        that of all frames over `prior_weight`.
+        """
+        share = self.prior_weight / self.estimate.n_frames
+        return self.rms_before**2 > (1.0 + share) * self.rms() ** 2
+
 
 def marker_rms(estimate: Estimate) -> float:
     """Return the root mean square of predicted minus measured positions, in metres."""

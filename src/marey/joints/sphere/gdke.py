@@ -73,6 +73,9 @@ class _PairFit:
     T_a_b: Float[Array, "frame 4 4"]
     """NaN where one of them has no pose."""
 
+    both_seen: Float[Array, "seen 4 4"]
+    """T_a_b in the frames that show both bodies."""
+
     has_axes: bool
     """Whether both bodies have axes in which the joint is fitted."""
 
@@ -83,11 +86,6 @@ class _PairFit:
 
     covariance: Float[Array, "6 6"]
     """Of (center_a, center_b), without the directions that the motion leaves free."""
-
-    @property
-    def both_seen(self) -> Float[Array, "frame 4 4"]:
-        """T_a_b in the frames that show both bodies."""
-        return np.asarray(self.T_a_b[poses_seen(self.T_a_b[:, None])[:, 0]])
 
     @property
     def two_sided(self) -> bool:
@@ -204,11 +202,12 @@ def _fit_pair(
     in_a, in_b = fit_in(a, b), fit_in(b, a)
     unknown = np.full((6, 6), np.nan)
     T_a_b = takes.T_body_world[:, a] @ takes.T[:, b]
+    both_seen = T_a_b[poses_seen(T_a_b[:, None])[:, 0]]
     both = all(has_axes.values())
-    pair_fit = _PairFit(T_a_b, both, in_a, in_b, unknown, unknown)
+    pair_fit = _PairFit(T_a_b, both_seen, both, in_a, in_b, unknown, unknown)
     if not pair_fit.two_sided:
         return replace(pair_fit, in_a=remove_bias(in_a), in_b=remove_bias(in_b))
-    both_seen, axes = pair_fit.both_seen, unknown
+    axes = unknown
     kinds = {side.kind for side in (in_a, in_b) if side.known}
     if kinds == {"hinge"}:
         axis_a, axis_b, axes = _common_axis(both_seen, poses, a, b)

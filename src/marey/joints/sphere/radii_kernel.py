@@ -130,6 +130,22 @@ def sum_radii(points, center, P, score):
     return sums
 
 
+@inner
+def _moments_in_basis(P, C):
+    """Return M with y^T M y, the variance within P of the displacement at the arm y.
+
+    The rows p of P are three vectors whose products sum to P, and M is the sum of
+    [p]^T C [p].
+    """
+    M, unit = np.zeros((3, 3)), np.eye(3)
+    for k in range(3):
+        for i in range(3):
+            C_moment = rotate(C, cross(P[k], unit[i]))
+            for j in range(3):
+                M[i, j] += dot(cross(P[k], unit[j]), C_moment)
+    return M
+
+
 @njit(cache=True, error_model="numpy")
 def expected_score(points, center, P, C, anchor):
     """Return the expected score of a position of each marker from noise of the axes.
@@ -145,7 +161,7 @@ def expected_score(points, center, P, C, anchor):
     """
     n_frames, n_markers = points.shape[:2]
     sums, mean = _no_sums(n_markers), np.zeros((n_markers, 3))
-    out = np.zeros((n_markers, 3))
+    out, M = np.zeros((n_markers, 3)), _moments_in_basis(P, C)
     _write_means(points, center, P, sums, mean)
     for m in range(n_markers):
         R, u, v, w = sums.radius[m], mean[m, 0], mean[m, 1], mean[m, 2]
@@ -159,12 +175,8 @@ def expected_score(points, center, P, C, anchor):
             d = a * inverse, b * inverse, c * inverse
             # Covariance of the displacement with its component along the radius.
             covariance = cross(y, rotate(C, cross(d, y)))
-            along, in_basis = dot(d, covariance), 0.0
-            for k in range(3):
-                # The moments of three vectors whose products sum to P.
-                moment = cross(P[k], y)
-                in_basis += dot(moment, rotate(C, moment))
-            lengthening = 0.5 * (in_basis - along) / R
+            along = dot(d, covariance)
+            lengthening = 0.5 * (dot(y, rotate(M, y)) - along) / R
             across = rotate(P, covariance)
             s0 += lengthening * (d[0] - u) + (across[0] - along * d[0]) / R
             s1 += lengthening * (d[1] - v) + (across[1] - along * d[1]) / R

@@ -13,7 +13,6 @@ from marey.motion import GroundPlane, Motion
 from marey.numerics.thresholds import FEW
 from marey.pose.contact.holds import Hold
 from marey.pose.options import ANGLE_SD, PhysicsOptions
-from marey.report import Finding
 from marey.skeleton import Skeleton
 
 if TYPE_CHECKING:
@@ -169,16 +168,3 @@ def parse_reference(recorded: Any) -> Any:
         skeleton=Skeleton(**recorded["skeleton"]),
         **{n: recorded[n] for n in ("T_world_root", "wxyz", "rate", "start")},
     )
-
-
-def set_ground_findings(
-    findings: tuple[Finding, ...], options: "SolveOptions"
-) -> tuple[Finding, ...]:
-    """Return the findings with a given ground in place of the estimated one."""
-    ground = known_ground(options)
-    if ground is None:
-        return findings
-    others = (f for f in findings if f.code not in ("ground", "ground-unknown"))
-    height = float(ground.height)
-    message = f"the ground was given, level and {1e3 * height:.0f} mm above the origin"
-    return (*others, Finding("ground", "pose", "info", message, value=height))

@@ -9,14 +9,20 @@ from marey.anatomy import names as vrm
 from marey.anatomy.naming import MIN_SIDE_CONFIDENCE, Naming
 from marey.bodies import Bodies
 from marey.joints import JointFits
+from marey.numerics.thresholds import SKIN_MOTION_M
 from marey.pipeline.options import SolveOptions
-from marey.pipeline.posing.settings import record_options, set_ground_findings
+from marey.pipeline.posing.settings import known_ground, record_options
 from marey.pipeline.reporting.readiness import missing_part
 from marey.pipeline.stages.bodies import BodyFit
 from marey.pipeline.stages.several_takes import concatenate_takes
 from marey.report import Finding, Report, Severity, mark_name
 from marey.rig import names_by_looks
-from marey.rig.ground import GroundEstimate, estimate_ground, find_other_up_axis
+from marey.rig.ground import (
+    MAX_HEIGHT_ERROR,
+    GroundEstimate,
+    estimate_ground,
+    find_other_up_axis,
+)
 from marey.solution import Solution, Subject
 from marey.take import Take
 from marey.topology import DOUBTFUL_EDGE_COST, edge_costs
@@ -53,7 +59,9 @@ def assemble_solution(
         joints=fit.joints,
         tree=fit.tree,
         subjects=subjects,
-        report=Report(findings=set_ground_findings(findings, options), seconds=seconds),
+        report=Report(
+            findings=_with_given_ground(findings, fit.takes, options), seconds=seconds
+        ),
         options=record_options(options),
     )
 
@@ -191,6 +199,39 @@ def ground_findings(takes: Sequence[Take]) -> Iterator[Finding]:
         if not doubts and not up:
             message += ": the ground, unless ground= says otherwise"
         yield Finding("ground", "skeleton", severity, message, subject, value=height)
+
+
+def _with_given_ground(
+    findings: tuple[Finding, ...], takes: Sequence[Take], options: SolveOptions
+) -> tuple[Finding, ...]:
+    """Return the findings with a given ground in place of the estimated one."""
+    ground = known_ground(options)
+    if ground is None:
+        return findings
+    others = (f for f in findings if f.code not in ("ground", "ground-unknown"))
+    height = float(ground.height)
+    message = f"the ground was given, level and {1e3 * height:.0f} mm above the origin"
+    given = Finding("ground", "pose", "info", message, value=height)
+    return (*others, given, *_contradicted_ground(takes, height))
+
+
+def _contradicted_ground(takes: Sequence[Take], height: float) -> Iterator[Finding]:
+    """Return the takes whose feet stand far from a ground that was given.
+
+    Markers sit above the sole, and not below the ground.
+    """
+    for number, take in enumerate(takes, start=1):
+        ground = estimate_ground(take)
+        above = 0.0 if ground is None else ground.height - height
+        if ground is None or -SKIN_MOTION_M < above < MAX_HEIGHT_ERROR * ground.extent:
+            continue
+        side = "above" if above > 0.0 else "below"
+        message = (
+            f"the lowest points that stand still are {1e3 * abs(above):.0f} mm {side} "
+            f"the given ground: check its height, about {1e3 * ground.height:.0f} mm"
+        )
+        subject = f"take {number}" if len(takes) > 1 else ""
+        yield Finding("ground-off", "pose", "warning", message, subject, value=above)
 
 
 def _ground_doubts(ground: GroundEstimate) -> str:

@@ -4,7 +4,6 @@ All numbers are those of the final skeletons and motions. The fits of pairs of b
 from which the skeleton may have begun, are in `Solution.joints`.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -215,22 +214,11 @@ def _spread_and_mean_sd(vectors: Float[Array, "frame 3"]) -> tuple[float, float]
 
 def _plant_rows(measured: _MeasuredMotion) -> Iterator[Row]:
     """Yield how often and how long each foot is planted, and how fast it slides."""
-    spans = defaultdict(list)
-    for contact in measured.motion.contacts:
-        spans[contact.joint].append((contact.start, contact.end))
-    for joint, skate in measured.measures.skate_of_joint.items():
-        seconds = _covered_seconds(spans[joint])
-        row = joint, len(spans[joint]), seconds, _in_mm(skate)
+    for joint, spans in measured.measures.plants.items():
+        seconds = round(sum(end - start for start, end in spans), 2)
+        skate = _in_mm(measured.measures.skate_of_joint[joint])
+        row = joint, len(spans), seconds, skate
         yield *row, measured.number, measured.subject
-
-
-def _covered_seconds(spans: list[tuple[float, float]]) -> float:
-    """Return the length of the union of spans of time; heel and toe may overlap."""
-    total, end = 0.0, -np.inf
-    for first, last in sorted(spans):
-        total += max(last - max(first, end), 0.0)
-        end = max(end, last)
-    return round(total, 2)
 
 
 def _pose_table(motions: tuple[_MeasuredMotion, ...]) -> Table:
@@ -239,7 +227,8 @@ def _pose_table(motions: tuple[_MeasuredMotion, ...]) -> Table:
     for subject, number, _, found in motions:
         row = (found.mean, found.worst, found.skate, found.depth)
         mean, worst, skate, depth = map(_in_mm, row)
-        rows.append((subject, number, mean, worst, found.plants, skate, depth))
+        plants = sum(map(len, found.plants.values()))
+        rows.append((subject, number, mean, worst, plants, skate, depth))
     columns = (
         "subject",
         "take",

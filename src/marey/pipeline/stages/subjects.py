@@ -119,8 +119,9 @@ def calibrate_subjects(
     """
     if not options.calibrate or fit.bodies[0].keypoints:
         return tuple(subjects)
+    known = performer_known(options)
     chosen = CalibrateOptions(
-        keep_bones=performer_known(options), sessions=session_numbers(options)
+        keep_bones=known, keep_markers=known, sessions=session_numbers(options)
     )
     calibrated = []
     for subject in subjects:

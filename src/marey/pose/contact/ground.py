@@ -141,14 +141,16 @@ def place_on_ground(contacts: GroundContacts, ground: GroundPlane) -> GroundCont
     """Return contacts with the slope of a known ground, and no plane below it.
 
     The height of each plane is the median of its point's plants on the ground: a
-    marker or joint that sits above the sole still does.
+    marker or joint that sits above the sole still does. If one is below the ground, all
+    are raised together, so that a foot keeps its shape.
     """
     slope, height = np.array(ground.slope), np.empty(len(contacts.points.joint))
     for point in range(len(height)):
         plants = [plant for plant in contacts.plants if plant.point == point]
         level = [plant for plant in plants if is_level(contacts.ground, plant)]
         heights = [p.anchor[2] - slope @ p.anchor[:2] for p in level or plants]
-        height[point] = max(float(np.median(heights)), ground.height)
+        height[point] = np.median(heights)
+    height += max(float(np.max(ground.height)) - height.min(initial=np.inf), 0.0)
     return replace(contacts, ground=GroundPlane(slope=slope, height=height))
 
 

@@ -5,7 +5,7 @@ edges (`foot_plants`), the ground below them (`ground`), goals
 with weights, and inverse kinematics that reaches them (`inverse_kinematics`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +19,7 @@ from marey.numerics.robust import column_medians
 from marey.numerics.thresholds import (
     FEW,
     MIN_POSE_POINTS,
+    MOTION_TIME_S,
     OUTLIER_SD,
     SKIN_MOTION_M,
 )
@@ -192,6 +193,23 @@ def contact_frames(motion: Motion, contact: Contact) -> range:
     return range(int(first), int(np.clip(after, first, motion.n_frames)))
 
 
+def planted_spans(contacts: Sequence[Contact]) -> dict[str, list[tuple[float, float]]]:
+    """Return the times between which each joint is planted, in seconds.
+
+    Heel and toes have contacts of their own. Those of one joint that overlap, or that
+    follow each other faster than a foot takes a step, are one plant.
+    """
+    spans: dict[str, list[tuple[float, float]]] = {c.joint: [] for c in contacts}
+    for contact in sorted(contacts, key=lambda contact: contact.start):
+        start, end = contact.start, contact.end
+        of_joint = spans[contact.joint]
+        if of_joint and start - of_joint[-1][1] < MOTION_TIME_S:
+            start, before = of_joint.pop()
+            end = max(before, end)
+        of_joint.append((start, end))
+    return spans
+
+
 def ground_contacts_of(
     motion: Motion, T_world_joint: Poses | None = None
 ) -> GroundContacts:
@@ -277,8 +295,9 @@ def _report_contacts(
     before: Motion, after: Motion, found: GroundContacts, contacts: GroundContacts
 ) -> Iterator[Finding]:
     """Yield the plants, the ground below them, and what holding them has changed."""
-    names = ", ".join(map(mark_name, sorted(set(contacts.points.names))))
-    count, ground = len(contacts.plants), contacts.ground
+    spans, ground = planted_spans(after.contacts), contacts.ground
+    count = sum(map(len, spans.values()))
+    names = ", ".join(map(mark_name, sorted(spans)))
     message = f"found {count} foot plants of {names}"
     yield _info("contact-plants", message, float(count))
     skate = contacts.skate(after)
@@ -304,8 +323,8 @@ def _report_contacts(
     if raised:
         distance = max(abs(plant_height(ground, plant)) for plant in raised)
         message = (
-            f"{len(raised)} of {count} foot plants are up to {distance:.2f} m off the "
-            "ground plane, as on steps or boxes"
+            f"{len(raised)} of {len(contacts.plants)} contacts of heels and toes are "
+            f"up to {distance:.2f} m off the ground plane, as on steps or boxes"
         )
         yield _info("contact-uneven", message, distance)
     yield from _report_correction(before, after)
