@@ -569,14 +569,25 @@ def test_wrong_sinks_leave_no_port_and_no_thread_behind(walk, tmp_path):
 # --- command line ---------------------------------------------------------------------
 
 
-def run(*arguments):
-    command = [sys.executable, "-W", "error", "-m", "marey", "live", *arguments]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+@pytest.fixture
+def run():
+    """Start `marey live`; what has not ended with the test is killed."""
+    with ExitStack() as started:
+
+        def start(*arguments):
+            command = [sys.executable, "-W", "error", "-m", "marey", "live", *arguments]
+            process = started.enter_context(
+                subprocess.Popen(
+                    command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+                )
+            )
+            started.callback(process.kill)
+            return process
+
+        yield start
 
 
-def test_ctrl_c_ends_cleanly_and_leaves_a_readable_recording(walk, tmp_path):
+def test_ctrl_c_ends_cleanly_and_leaves_a_readable_recording(walk, tmp_path, run):
     session = tmp_path / "session.marey-live"
     process = run(f"file:{walk}?loop", "--to", f"record:{session}", "--json")
     end = time.monotonic() + 60.0
@@ -592,7 +603,7 @@ def test_ctrl_c_ends_cleanly_and_leaves_a_readable_recording(walk, tmp_path):
     assert f'"received": {take.n_frames}' in output
 
 
-def test_the_command_tracks_a_skeleton(walk, skeleton, tmp_path):
+def test_the_command_tracks_a_skeleton(walk, skeleton, tmp_path, run):
     known = tmp_path / "ann.skel.json"
     marey.write(skeleton, known)
     target = tmp_path / "out.trc"
@@ -603,7 +614,7 @@ def test_the_command_tracks_a_skeleton(walk, skeleton, tmp_path):
     assert marey.read(target).n_frames == marey.read(walk).n_frames
 
 
-def test_nobody_there_is_one_line_and_code_2():
+def test_nobody_there_is_one_line_and_code_2(run):
     process = run(f"mxtp://:{free_port()}", "--timeout", "0.3")
     output, errors = process.communicate(timeout=60.0)
     assert process.returncode == 2
@@ -612,7 +623,7 @@ def test_nobody_there_is_one_line_and_code_2():
 
 
 def test_the_command_says_how_long_poses_took_that_a_page_showed(
-    walk, skeleton, tmp_path
+    walk, skeleton, tmp_path, run
 ):
     known = tmp_path / "ann.skel.json"
     marey.write(skeleton, known)

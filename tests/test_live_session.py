@@ -132,9 +132,12 @@ def test_keys_in_the_terminal_record_and_mark(walk, tmp_path):
         if said[-1] == "recording\n":
             until(lambda: session.stat().st_size > 10_000)
     os.write(keyboard, b"\x03")  # Ctrl-C
-    assert process.wait(60.0) == 0
-    process.stderr.close()
-    os.close(keyboard)
+    try:
+        assert process.wait(60.0) == 0
+    finally:
+        process.kill()
+        process.stderr.close()
+        os.close(keyboard)
     assert said[0] == "not marked: nothing is recorded\n"
     assert "virtual" in said[1]
     assert said[2:] == ["recording\n", "marked\n", "recording ended\n"]

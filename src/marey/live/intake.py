@@ -9,7 +9,7 @@ from marey.errors import MareyError, StreamError
 from marey.live.frame import Frame
 from marey.live.labelling import PointLabeller
 from marey.live.recording.switch import RecordingSwitch
-from marey.live.sources import Source, open_source
+from marey.live.sources import StreamSource, open_source
 from marey.live.statistics import StreamClock, StreamStatistics
 
 PAUSE_S = 0.1
@@ -32,7 +32,7 @@ class Intake:
 
     def __init__(
         self,
-        source: Source,
+        source: StreamSource,
         recording: RecordingSwitch,
         learn: Callable[[Frame], None] | None = None,
         retry: bool = False,

@@ -8,7 +8,7 @@ from importlib import import_module
 
 from marey.errors import OptionError
 from marey.live.address import parse_address
-from marey.live.sources.contract import Source as Source
+from marey.live.sources.contract import StreamSource as StreamSource
 
 REGISTRY = {
     "file": "marey.live.sources.file",
@@ -24,7 +24,7 @@ CONNECT_S = 5.0
 """Longest wait for a source, in seconds. Higher gives up later."""
 
 
-def open_source(text: str, timeout: float = CONNECT_S) -> Source:
+def open_source(text: str, timeout: float = CONNECT_S) -> StreamSource:
     """Return the source of an address.
 
     Args:
@@ -41,5 +41,5 @@ def open_source(text: str, timeout: float = CONNECT_S) -> Source:
         needed = f"one of {', '.join(REGISTRY)}"
         raise OptionError("source", found=address.scheme, needed=needed)
     module = import_module(REGISTRY[address.scheme])
-    source: Source = module.open_source(address, timeout)
+    source: StreamSource = module.open_source(address, timeout)
     return source

@@ -6,7 +6,7 @@ from marey.live.address import Address
 from marey.live.frame import Frame
 
 
-class Source:
+class StreamSource:
     """Gives the frames of a stream, one after the other.
 
     Packets that are damaged are counted and left out.

@@ -7,10 +7,10 @@ import numpy as np
 from marey.io import read
 from marey.live.address import Address
 from marey.live.frame import UNLABELLED, Frame
-from marey.live.sources.contract import Source
+from marey.live.sources.contract import StreamSource
 
 
-class FileSource(Source):
+class FileSource(StreamSource):
     """Plays the frames of a file at their times.
 
     Options of the address: `speed` (1 is real time, 0 as fast as possible), `loop`, and
@@ -60,6 +60,6 @@ class FileSource(Source):
         )
 
 
-def open_source(address: Address, timeout: float) -> Source:
+def open_source(address: Address, timeout: float) -> StreamSource:
     """Return the stream of a file."""
     return FileSource(address)

@@ -14,14 +14,14 @@ from marey.live.lsl_channels import (
     SampleLayout,
     load_pylsl,
 )
-from marey.live.sources.contract import Source
+from marey.live.sources.contract import StreamSource
 
 BUFFER_S = 10
 """Seconds of samples that liblsl keeps while this program is busy. Higher loses fewer
 frames in a pause and takes more memory."""
 
 
-class LslSource(Source):
+class LslSource(StreamSource):
     """Reads the samples of a stream by its name, or of the first of motion capture.
 
     Samples have no numbers: they are counted here, since LSL repeats what was lost on
@@ -86,6 +86,6 @@ def _stem(label: str) -> str:
     return label[:-2] if label[-2:-1] in ("_", ".", " ", "-") else label
 
 
-def open_source(address: Address, timeout: float) -> Source:
+def open_source(address: Address, timeout: float) -> StreamSource:
     """Return the stream of an LSL outlet."""
     return LslSource(address, timeout)

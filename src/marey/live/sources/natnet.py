@@ -8,7 +8,7 @@ from marey.errors import OptionError
 from marey.live.address import Address, socket_errors
 from marey.live.codecs import NatNetDecoder, natnet
 from marey.live.frame import Frame
-from marey.live.sources.contract import Source
+from marey.live.sources.contract import StreamSource
 from marey.live.sources.udp import UdpSource, bind_socket
 
 REQUEST_S = 1.0
@@ -81,6 +81,6 @@ def _join_group(address: Address, data: socket.socket, group: str, local: str) -
         data.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, member)
 
 
-def open_source(address: Address, timeout: float) -> Source:
+def open_source(address: Address, timeout: float) -> StreamSource:
     """Return the stream of a NatNet server."""
     return NatNetSource(address)

@@ -13,7 +13,7 @@ import numpy as np
 from marey.errors import DataError, StreamError, import_extra
 from marey.live.address import Address
 from marey.live.frame import Frame
-from marey.live.sources.contract import Source
+from marey.live.sources.contract import StreamSource
 from marey.numerics import geometry
 
 PORT = 22223
@@ -22,7 +22,7 @@ MAX_QUEUE = 64
 which their numbers show. Higher delivers older frames."""
 
 
-class QtmSource(Source):
+class QtmSource(StreamSource):
     """Streams labelled markers and 6-DoF bodies of QTM, in millimetres and +Z up."""
 
     def __init__(self, address: Address, timeout: float) -> None:
@@ -146,6 +146,6 @@ def frame_of(
     )
 
 
-def open_source(address: Address, timeout: float) -> Source:
+def open_source(address: Address, timeout: float) -> StreamSource:
     """Return the stream of QTM."""
     return QtmSource(address, timeout)

@@ -11,7 +11,7 @@ from marey.errors import StreamError
 from marey.live.address import Address, socket_errors
 from marey.live.codecs import MxtpDecoder, VmcDecoder, mxtp, vmc
 from marey.live.frame import Frame
-from marey.live.sources.contract import Source
+from marey.live.sources.contract import StreamSource
 
 MAX_PACKET_BYTES = 65_536
 RECEIVE_BUFFER_BYTES = 2**20
@@ -27,7 +27,7 @@ class Decoder(Protocol):
         """Return the frames that a packet completes."""
 
 
-class UdpSource(Source):
+class UdpSource(StreamSource):
     """Listens on sockets and decodes what comes."""
 
     def __init__(
@@ -89,7 +89,7 @@ def bind_socket(address: Address, host: str, port: int) -> socket.socket:
     return listening
 
 
-def open_source(address: Address, timeout: float) -> Source:
+def open_source(address: Address, timeout: float) -> StreamSource:
     """Return the stream of MXTP or VMC packets that come to a port."""
     address.check_options()
     decoders: dict[str, tuple[int, type[MxtpDecoder] | type[VmcDecoder]]] = {

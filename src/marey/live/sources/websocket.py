@@ -7,7 +7,7 @@ from marey.errors import StreamError, import_extra
 from marey.live.address import Address
 from marey.live.codecs.message import MAX_MESSAGE_BYTES, decode_frame
 from marey.live.frame import Frame
-from marey.live.sources.contract import Source
+from marey.live.sources.contract import StreamSource
 
 PORT = 8765
 MAX_QUEUE = 8
@@ -15,7 +15,7 @@ MAX_QUEUE = 8
 delivers older frames."""
 
 
-class WebSocketSource(Source):
+class WebSocketSource(StreamSource):
     """Connects to a server and decodes its binary messages."""
 
     def __init__(self, address: Address, timeout: float) -> None:
@@ -67,6 +67,6 @@ class WebSocketSource(Source):
         self._open.close()
 
 
-def open_source(address: Address, timeout: float) -> Source:
+def open_source(address: Address, timeout: float) -> StreamSource:
     """Return the stream of a WebSocket server."""
     return WebSocketSource(address, timeout)
