@@ -3,7 +3,6 @@
 import os
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import threading
@@ -16,9 +15,7 @@ import natnet_packets
 import numpy as np
 import posed
 import pytest
-from damage import damaged
 from pythonosc.udp_client import SimpleUDPClient
-from qtm_rt.packet import QRTPacket
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin
@@ -28,7 +25,6 @@ from marey.live import Frame, open_sink, open_source
 from marey.live.codecs import decode_frame, encode_mxtp
 from marey.live.intake import Intake
 from marey.live.recording.switch import RecordingSwitch
-from marey.live.sources.qtm import frame_of, read_names
 
 TIMEOUT = 10.0
 
@@ -320,57 +316,6 @@ def test_samples_of_an_independent_outlet_without_names_are_positions():
     np.testing.assert_array_equal(frames[0].points[1], (3.0, 4.0, 5.0))
 
 
-QTM_R = marey.geometry.matrix_from_quat(np.array([0.5, 0.5, 0.5, 0.5]))
-
-
-def qtm_packet():
-    """Two markers, one of them hidden, and a body, in the layout of QTM's manual."""
-    markers = struct.pack("<Ihh6f", 2, 0, 0, 1000, 2000, 3000, np.nan, np.nan, np.nan)
-    body = struct.pack("<ihh3f9f", 1, 0, 0, 10, 20, 30, *QTM_R.T.ravel())
-    parts = [struct.pack("<II", 8 + len(markers), 1) + markers]
-    parts += [struct.pack("<II", 8 + len(body), 5) + body]
-    return struct.pack("<qII", 2_500_000, 42, 2) + b"".join(parts)
-
-
-def test_packets_of_qtm_become_frames():
-    packet = QRTPacket(qtm_packet())
-    names = read_names(
-        b"<QTM_Parameters_Ver_1.24><The_3D><Label><Name>a</Name></Label><Label><Name>b"
-        b"</Name></Label></The_3D><The_6D><Body><Name>club</Name></Body></The_6D>"
-        b"</QTM_Parameters_Ver_1.24>"
-    )
-    frame = frame_of(packet, *names, 0.0)
-    assert (frame.number, frame.time) == (42, 2.5)
-    assert (frame.labels, frame.sensor_names) == (("a", "b"), ("club",))
-    np.testing.assert_allclose(frame.points[0], (1.0, 2.0, 3.0))
-    assert np.isnan(frame.points[1]).all()
-    T = marey.geometry.transform(QTM_R, np.array([0.01, 0.02, 0.03]))
-    np.testing.assert_allclose(frame.T_world_sensor[0], T, atol=1e-6)
-    with pytest.raises(marey.StreamError, match="document type"):
-        read_names(b"<!DOCTYPE a><a/>")
-
-
-@pytest.mark.usefixtures("unchecked")
-def test_cut_and_forged_packets_of_qtm_give_frames_or_typed_errors(rng):
-    """Of 2,000 with whole heads: the parser of qtm-rt loops on a part of no size."""
-    packet, whole, messages, slowest = qtm_packet(), 0, [], 0.0
-    head = len(struct.pack("<qII", 0, 0, 0)) + 8
-    for i in range(2000):
-        rest = packet[head:]
-        rest = damaged(rest, rng) if i % 4 else rest[: rng.integers(len(rest))]
-        data = struct.pack("<qII", 2_500_000, 42, 1) + packet[head - 8 : head] + rest
-        start = time.monotonic()
-        try:
-            frame = frame_of(QRTPacket(data), ("a", "b"), (), 0.0)
-            whole += frame.n_seen > 0
-        except (marey.StreamError, marey.DataError) as error:
-            messages.append(str(error))
-        slowest = max(slowest, time.monotonic() - start)
-    assert min(whole, len(messages)) > 100
-    assert all(map(str.isprintable, messages))
-    assert slowest < 5.0, "hangs"
-
-
 @pytest.mark.parametrize(
     "address",
     ["ws://127.0.0.1:{tcp}", "qtm://127.0.0.1:{tcp}", "lsl://nobody-here-{tcp}"],
@@ -394,11 +339,10 @@ def test_wrong_addresses_are_refused_by_name(address, walk):
         open_source(address.format(walk=walk))
 
 
-@pytest.mark.parametrize(("scheme", "package"), [("lsl", "pylsl"), ("qtm", "qtm_rt")])
-def test_a_missing_package_is_named_with_its_extra(scheme, package, monkeypatch):
-    monkeypatch.setitem(sys.modules, package, None)
+def test_a_missing_package_is_named_with_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pylsl", None)
     with pytest.raises(marey.MissingExtraError, match=r"marey\[live\]"):
-        open_source(f"{scheme}://x")
+        open_source("lsl://x")
 
 
 # --- poses ----------------------------------------------------------------------------

@@ -1,16 +1,14 @@
-"""A session: triggers, recordings on demand, two subjects, virtual skeletons, QTM."""
+"""A session: triggers, recordings on demand, two subjects, virtual skeletons."""
 
 import fcntl
 import os
 import pty
 import socket
-import struct
 import subprocess
 import sys
 import termios
-import threading
 import time
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +17,7 @@ import pytest
 from pythonosc.udp_client import SimpleUDPClient
 
 import marey
-from marey.live import Frame, open_source
+from marey.live import Frame
 from marey.live.posing.performers import Performers
 from marey.numerics import geometry
 from marey.virtual import calibrate_sensors
@@ -237,80 +235,3 @@ def test_a_virtual_skeleton_follows_sensors_and_is_set_to_zero(tmp_path):
         zero = calibrate_sensors(skeleton, pose.frame.T_world_sensor[None])
         (now,) = poses.skeletons
     np.testing.assert_allclose(now.T_joint_sensor, zero.T_joint_sensor, atol=1e-9)
-
-
-# --- QTM ------------------------------------------------------------------------------
-
-PARAMETERS = (
-    b"<QTM_Parameters_Ver_1.24><The_3D><Label><Name>a</Name></Label>"
-    b"<Label><Name>b</Name></Label></The_3D><The_6D/></QTM_Parameters_Ver_1.24>\0"
-)
-
-
-def qtm_message(kind, content):
-    return struct.pack("<II", 8 + len(content), kind) + content
-
-
-class QtmServer:
-    """A real-time server of QTM for one client: versions, parameters and frames."""
-
-    def __init__(self):
-        self._listener = socket.socket()
-        self._listener.bind(("127.0.0.1", 0))
-        self._listener.listen()
-        self.port = self._listener.getsockname()[1]
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
-
-    def _serve(self):
-        client, _ = self._listener.accept()
-        with client:
-            client.settimeout(0.01)
-            client.sendall(qtm_message(1, b"QTM RT Interface connected\0"))
-            streaming, number = False, 0
-            while not self._stop.is_set():
-                try:
-                    data = client.recv(4096)
-                    if not data:
-                        return
-                    streaming |= b"streamframes" in data.lower()
-                    self._answer(client, data.lower())
-                except TimeoutError:
-                    pass
-                except ConnectionError:  # the client is gone
-                    return
-                if streaming:
-                    number += 1
-                    with suppress(ConnectionError):
-                        client.sendall(self._frame(number))
-
-    def _answer(self, client, data):
-        if b"version" in data:
-            client.sendall(qtm_message(1, b"Version set to 1.24\0"))
-        elif b"getparameters" in data:
-            client.sendall(qtm_message(2, PARAMETERS))
-
-    def _frame(self, number):
-        markers = struct.pack("<Ihh6f", 2, 0, 0, 1000.0 * number, 0, 0, 1, 2, 3)
-        part = struct.pack("<II", 8 + len(markers), 1) + markers
-        head = struct.pack("<qII", 10_000 * number, number, 1)
-        return qtm_message(3, head + part)
-
-    def close(self):
-        self._stop.set()
-        self._thread.join()
-        self._listener.close()
-
-
-def test_the_official_qtm_client_reads_our_server_through_our_source():
-    with closing(QtmServer()) as server:
-        source = open_source(f"qtm://127.0.0.1:{server.port}", timeout=5.0)
-        with closing(source):
-            received = [source.receive(0.5) for _ in range(20)]
-    frames = [frame for frame in received if frame is not None]
-    assert len(frames) >= 10
-    last = frames[-1]
-    assert last.labels == ("a", "b")
-    assert last.points[0, 0] == pytest.approx(last.number)
-    assert np.diff([frame.number for frame in frames]).min() == 1

@@ -1,149 +1,135 @@
-"""Qualisys Track Manager: its real-time server, by the package qtm-rt."""
+"""Qualisys Track Manager: connect to its real-time server and receive its frames."""
 
-import asyncio
+import socket
 import time
-from collections.abc import Sequence
-from queue import Empty, Full, Queue
-from threading import Thread
-from typing import Any
-from xml.etree import ElementTree
+from contextlib import suppress
 
-import numpy as np
-
-from marey.errors import DataError, StreamError, import_extra
+from marey.errors import DataError, StreamError
 from marey.live.address import Address
+from marey.live.codecs import qtm
 from marey.live.frame import Frame
 from marey.live.sources.contract import StreamSource
-from marey.numerics import geometry
 
-PORT = 22223
-MAX_QUEUE = 64
-"""Frames that wait between the thread of the connection and the reader; more are lost,
-which their numbers show. Higher delivers older frames."""
+VERSIONS = ("1.24", "1.8")
+"""Versions of the protocol that are asked for, in turn; they send markers alike."""
+
+REQUEST_S = 1.0
+"""Seconds between requests for names, while frames do not fit those known. Higher sends
+less and notices new names later. Chosen by hand."""
+
+READ_BYTES = 2**16
 
 
 class QtmSource(StreamSource):
-    """Streams labelled markers and 6-DoF bodies of QTM, in millimetres and +Z up."""
+    """Streams labelled markers and 6-DoF bodies of QTM.
+
+    Markers that are added or left out while it streams are asked for by name.
+    """
 
     def __init__(self, address: Address, timeout: float) -> None:
         super().__init__(address)
         address.check_options()
-        self._qtm = import_extra("qtm_rt", "live", "qtm-rt")
-        self._frames: Queue[Frame] = Queue(MAX_QUEUE)
-        self._loop = asyncio.new_event_loop()
-        self._thread = Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-        self._connection: Any = None
+        self._messages, self._asked = qtm.QtmMessages(), time.monotonic()
+        end = time.monotonic() + timeout
+        expected = f"a QTM real-time server within {timeout:g} s"
         try:
-            self._run(self._connect(timeout), 3.0 * timeout)
-        except Exception as error:  # whatever the package raises about the connection
+            host_and_port = address.host_and_port(qtm.PORT)
+            self._socket = socket.create_connection(host_and_port, timeout)
+        except (OSError, UnicodeError) as error:
+            raise StreamError(
+                address.text, expected=expected, found=str(error)
+            ) from error
+        try:
+            self._names = self._start_stream(end)
+        except (OSError, StreamError) as error:
             self.close()
-            expected = f"a QTM real-time server within {timeout:g} s"
-            found = str(error) or type(error).__name__
-            raise StreamError(address.text, expected=expected, found=found) from error
+            raise StreamError(
+                address.text, expected=expected, found=str(error)
+            ) from error
 
-    def _run(self, coroutine: Any, timeout: float) -> Any:
-        """Run a coroutine in the thread of the connection."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(timeout)
+    def _start_stream(self, end: float) -> qtm.QtmNames:
+        """Agree on a version and return the names; frames come after them."""
+        self._answer(qtm.COMMAND, end)  # the server says that it is there
+        for version in VERSIONS:
+            self._send(f"version {version}")
+            try:
+                self._answer(qtm.COMMAND, end)
+                break
+            except StreamError:  # an older server
+                if version == VERSIONS[-1]:
+                    raise
+        self._send("getparameters 3d 6d")
+        names = qtm.decode_names(self._answer(qtm.XML, end))
+        self._send("streamframes allframes 3d 6d")
+        return names
 
-    async def _connect(self, timeout: float) -> None:
-        host, port = self.address.host_and_port(PORT)
-        self._connection = await self._qtm.connect(
-            host, port, timeout=timeout, on_disconnect=self._end
-        )
-        if self._connection is None:
-            raise ConnectionError("no answer")
-        text = await self._connection.get_parameters(parameters=["3d", "6d"])
-        self._labels, self._bodies = read_names(text)
-        await self._connection.stream_frames(
-            components=["3d", "6d"], on_packet=self._add_packet
-        )
+    def _answer(self, kind: int, end: float) -> bytes:
+        """Return the content of the next message of a kind."""
+        while (message := self._next_message(end)) is not None:
+            if message[0] == qtm.ERROR:
+                said = message[1].decode("utf-8", "replace").rstrip("\0")
+                raise StreamError(qtm.PROTOCOL, expected="an answer", found=repr(said))
+            if message[0] == kind:
+                return message[1]
+        raise TimeoutError("no answer")
 
-    def _end(self, *reason: object) -> None:
-        self.has_ended = True
+    def _send(self, command: str) -> None:
+        self._socket.sendall(qtm.encode_command(command))
 
-    def _add_packet(self, packet: Any) -> None:
-        arrival = time.monotonic()
-        try:
-            frame = frame_of(packet, self._labels, self._bodies, arrival)
-            self._frames.put_nowait(frame)
-        except (Full, DataError, StreamError):
-            self.n_damaged += 1
+    def _next_message(self, end: float) -> tuple[int, bytes] | None:
+        """Return the next message; None at this time, or if no more come."""
+        while (message := next(iter(self._messages), None)) is None:
+            wait = end - time.monotonic()
+            if wait <= 0.0 or self.has_ended:
+                return None
+            self._socket.settimeout(wait)
+            try:
+                data = self._socket.recv(READ_BYTES)
+            except TimeoutError:
+                return None
+            except OSError:
+                data = b""
+            self.has_ended = not data
+            self._messages.add(data)
+        return message
 
     def receive(self, timeout: float) -> Frame | None:
         """Return the next frame."""
+        end = time.monotonic() + timeout
         try:
-            return self._frames.get(timeout=timeout)
-        except Empty:
-            return None
+            while (message := self._next_message(end)) is not None:
+                frame = self._read(*message)
+                if frame is not None:
+                    return frame
+        except StreamError:  # the next message cannot be found
+            self.n_damaged += 1
+            self.has_ended = True
+        return None
+
+    def _read(self, kind: int, content: bytes) -> Frame | None:
+        """Return the frame of a message, if it has one; or keep new names."""
+        try:
+            if kind == qtm.XML:
+                self._names = qtm.decode_names(content)
+            elif kind == qtm.DATA:
+                return qtm.decode_qtm(content, self._names, time.monotonic())
+        except StreamError:
+            self.n_damaged += 1
+        except DataError:  # other markers or bodies than those that were named
+            self.n_damaged += 1
+            self._ask_for_names()
+        return None
+
+    def _ask_for_names(self) -> None:
+        now = time.monotonic()
+        if now - self._asked > REQUEST_S:
+            self._asked = now
+            with suppress(OSError):
+                self._send("getparameters 3d 6d")
 
     def close(self) -> None:
-        """Close the connection and end its thread."""
-        if self._connection is not None:
-            self._loop.call_soon_threadsafe(self._connection.disconnect)
-            # The transport closes its socket in a later turn of the loop.
-            self._run(asyncio.sleep(0.0), 1.0)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(2.0)
-        if not self._thread.is_alive():
-            self._loop.close()
-
-
-def read_names(text: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return labels of markers and names of bodies in the parameters of QTM.
-
-    Raises:
-        StreamError: If they are no XML.
-    """
-    try:
-        if b"<!" in text:  # entities are declared there
-            raise ElementTree.ParseError("a document type")
-        root = ElementTree.fromstring(text)
-    except (ElementTree.ParseError, ValueError) as error:
-        raise StreamError("qtm", expected="plain XML", found=str(error)) from error
-    labels = [_name(item) for item in root.findall("./The_3D/Label")]
-    bodies = [_name(item) for item in root.findall("./The_6D/Body")]
-    return tuple(labels), tuple(bodies)
-
-
-def _name(item: Any) -> str:
-    return (item.findtext("Name") or "").strip()
-
-
-def frame_of(
-    packet: Any, labels: Sequence[str], bodies: Sequence[str], arrival: float
-) -> Frame:
-    """Return the frame of a packet of qtm-rt.
-
-    Args:
-        packet: A `qtm_rt.QRTPacket` with 3D and 6D components.
-        labels: Labels of the markers.
-        bodies: Names of the bodies.
-        arrival: When it came, in seconds.
-
-    Raises:
-        StreamError: If it is cut or forged.
-        DataError: If it has other numbers of markers or bodies than there are names.
-    """
-    try:
-        _, markers = packet.get_3d_markers() or (None, ())
-        _, poses = packet.get_6d() or (None, ())
-    except Exception as error:  # whatever the package raises about the bytes
-        found = str(error) or type(error).__name__
-        raise StreamError("qtm", expected="3D and 6D", found=found) from error
-    points = 1e-3 * np.array([[m.x, m.y, m.z] for m in markers]).reshape(-1, 3)
-    position = 1e-3 * np.array([[p.x, p.y, p.z] for p, _ in poses]).reshape(-1, 3)
-    matrices = np.array([R.matrix for _, R in poses], dtype=float).reshape(-1, 3, 3)
-    R = matrices.swapaxes(1, 2)  # column by column
-    return Frame(
-        number=packet.framenumber,
-        time=packet.timestamp * 1e-6,
-        arrival=arrival,
-        points=points,
-        labels=tuple(labels),
-        T_world_sensor=geometry.transform(R, position),
-        sensor_names=tuple(bodies),
-    )
+        """Close the connection."""
+        self._socket.close()
 
 
 def open_source(address: Address, timeout: float) -> StreamSource:
