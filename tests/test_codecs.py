@@ -32,6 +32,7 @@ from marey.live.codecs import (
 )
 from marey.live.codecs.mxtp import SEGMENT_NAMES
 from marey.live.codecs.vmc import PARENTS
+from marey.live.lsl_channels import ORIENTATION, POSITION, Channel, SampleLayout
 
 VERSIONS = [(3, 0), (3, 1), (4, 0), (4, 1), (4, 2)]
 MUTATIONS = 2000
@@ -309,6 +310,36 @@ def test_cut_and_forged_packets_give_frames_or_typed_errors(make, packets, rng):
     assert slowest < 5.0, "hangs"
     whole = [frame for packet in packets * 3 for frame in decoder.decode(packet)]
     assert whole, "does not recover"
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_forged_channels_and_samples_of_lsl_give_frames_or_typed_errors(rng):
+    """liblsl keeps the bytes in order; what they say may be anything."""
+    kinds = [*POSITION, *ORIENTATION, "", "Confidence"]
+    units = ["meters", "mm", "parsecs", ""]
+    values = [0.0, 1.0, -1e308, np.inf, np.nan, 2**62, "text", "", None]
+    whole, messages = 0, []
+    for _ in range(MUTATIONS):
+        n = 7 * int(rng.integers(1, 4))
+        channels = [
+            Channel(
+                "ab"[i // 7 % 2],
+                kinds[i % 7] if rng.random() < 0.95 else rng.choice(kinds),
+                rng.choice(units),
+            )
+            for i in range(n)
+        ]
+        sample = [*rng.normal(size=n)]
+        for at in rng.integers(n, size=rng.integers(3)):
+            sample[at] = values[rng.integers(len(values))]
+        cut = n if rng.random() < 0.9 else int(rng.integers(n))
+        try:
+            frame = SampleLayout(channels).frame(sample[:cut], 0, 0.0, 0.0)
+            whole += frame.n_seen > 0
+        except marey.StreamError as error:
+            messages.append(str(error))
+    assert min(whole, len(messages)) > MUTATIONS // 10
+    assert all(map(str.isprintable, messages))
 
 
 @pytest.mark.usefixtures("unchecked")

@@ -73,9 +73,18 @@ class SampleLayout:
     def frame(
         self, sample: Sequence[float], number: int, time: float, arrival: float
     ) -> Frame:
-        """Return the frame of a sample, of the times of sender and arrival."""
-        values = np.array(sample, dtype=float)
-        metres = values * self._metres
+        """Return the frame of a sample, of the times of sender and arrival.
+
+        Raises:
+            StreamError: If the sample has texts, or another number of channels.
+        """
+        try:
+            values = np.array(sample, dtype=float).reshape(self._metres.shape)
+        except (TypeError, ValueError) as error:
+            expected = f"{len(self._metres)} numbers"
+            raise StreamError("lsl", expected=expected, found=repr(sample)) from error
+        with np.errstate(over="ignore"):
+            metres = values * self._metres
         return Frame(
             number=number,
             time=time,

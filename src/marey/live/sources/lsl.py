@@ -56,7 +56,11 @@ class LslSource(StreamSource):
         if sample is None:
             return None
         number, self._number = self._number, self._number + 1
-        return self._layout.frame(sample, number, stamp, time.monotonic())
+        try:
+            return self._layout.frame(sample, number, stamp, time.monotonic())
+        except StreamError:
+            self.n_damaged += 1
+            return None
 
     def close(self) -> None:
         """Close the stream."""
