@@ -7,6 +7,7 @@ import pytest
 from naive import adjusted_rand
 from real import expected_names, optical
 
+import marey
 from marey import fit_joints, infer_tree
 from marey.anatomy.names import without_subject
 from marey.pipeline.stages.person_prior import prefer_nameable_tree, stated_subjects
@@ -217,3 +218,14 @@ def test_edges_of_large_margin_are_right(solved):
             (good if margin > 1.0 else unsure if margin < 0.3 else []).append(right)
     assert np.mean(good) >= 0.9, f"{np.mean(good):.2f} of {len(good)}"
     assert np.mean(unsure) < np.mean(good)
+
+
+@pytest.mark.parametrize("person", ["s01", "s02"])
+def test_many_markers_in_noise_are_no_joints(recordings, person):
+    """Of 64 markers on a walker three tenths keep their distance to two segments."""
+    take = marey.read(recordings / f"addbio_arnold_{person}_synthetic" / "walk2.trc")
+    labels = tuple(f"M{i:03}" for i in range(len(take.labels)))
+    for seed in range(3):
+        noise = np.random.default_rng(seed).standard_normal(take.points.shape)
+        noisy = replace(take, points=take.points + 1e-3 * noise, labels=labels)
+        assert not segment(noisy).keypoints
