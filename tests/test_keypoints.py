@@ -161,6 +161,41 @@ def test_all_spellings_of_a_side_are_equal():
     assert (members[0] == members[2]).all()
 
 
+BODY_15 = {
+    "Nose": "HeadEnd",
+    "Neck": "Neck",
+    "MidHip": "Hips",
+    **{
+        f"{side[0]}{joint.title()}": side + part
+        for side in ("Left", "Right")
+        for joint, part in PARTS.items()
+    },
+}
+
+
+@pytest.mark.parametrize("left_out", [(), ("Neck", "MidHip")], ids=["15", "13"])
+def test_named_joints_of_a_person_give_named_bodies(left_out):
+    """Limbs from joint to joint; without points in the middle the trunk is one body."""
+    take = synth.human(seed=1).record("walk", seconds=4.0, rate=100.0)
+    names, T = take.truth.skeleton.names, take.truth.motion.T_world_joint()
+    labels = tuple(label for label in BODY_15 if label not in left_out)
+    points = np.stack([T[:, names.index(BODY_15[n]), :3, 3] for n in labels], axis=1)
+    points += 2e-3 * np.random.default_rng(0).standard_normal(points.shape)
+    solution = marey.solve(marey.Take(rate=100.0, points=points, labels=labels))
+    limbs = {BODY_15[n].replace("Hand", "LowerArm") for n in labels if n[0] in "LR"}
+    assert limbs - {"LeftFoot", "RightFoot"} <= set(solution.bodies[0].names)
+    skeleton, found = solution.skeleton, solution.motion.T_world_joint()
+    assert skeleton.names[0] == "Hips"
+    assert "Head" in skeleton.names
+    for joint in ("LowerArm", "LowerLeg"):
+        for name in (f"Left{joint}", f"Right{joint}"):
+            difference = (
+                found[:, skeleton.names.index(name), :3, 3]
+                - T[:, names.index(name), :3, 3]
+            )
+            assert np.median(np.linalg.norm(difference, axis=1)) < 0.01
+
+
 def test_a_spine_that_ends_in_l_is_not_on_the_left():
     labels = ["SpineF", "SpineM", "SpineL", "HipL", "HipR", "KneeL", "KneeR"]
     labels += ["AnkleL", "AnkleR", "ShoulderL", "ShoulderR"]

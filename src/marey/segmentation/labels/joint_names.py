@@ -1,13 +1,14 @@
 """Names of joints in labels: points that are joints themselves, not markers."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, permutations
 
+from marey.anatomy import names as vrm
 from marey.anatomy.names import SIDE_SPELLINGS
 from marey.segmentation.labels.marker_sets import MIN_MATCHED_FRACTION
-from marey.segmentation.labels.words import vocabulary
+from marey.segmentation.labels.words import names_an_animal, vocabulary
 
 Bone = tuple[int, int]
 """Two points, the smaller index first."""
@@ -18,6 +19,8 @@ OPPOSITE_SIDES = tuple(
     for sides in permutations(spelling)
 )
 """Spellings of a side, each with the other side in the same spelling."""
+
+HEAD_POINTS = ("nose", "eye", "ear", "head")
 
 MIN_LIMB_JOINTS = 6
 """Number of labels that must be inner joints of limbs. Higher recognises fewer sets of
@@ -94,6 +97,48 @@ def bones_of_names(words: Sequence[JointWord]) -> set[Bone]:
         chain = [i for i, w in enumerate(words) if w.joint == joint and not w.side]
         bones |= set(pairwise(chain))
     return bones
+
+
+def trunk_of_names(labels: Sequence[str]) -> tuple[set[int], set[int]]:
+    """Return the points of a person's pelvis and chest; none if a side lacks one.
+
+    They are hips and shoulders, with the points between them. Animals bend more there.
+    """
+    words, none = parse_joint_names(labels), (set[int](), set[int]())
+    if not are_joint_names(words) or any(map(names_an_animal, labels)):
+        return none
+    parts = []
+    for joint, middle in (("hip", ("hip",)), ("shoulder", ("neck", "chest"))):
+        sides = {i for i, w in enumerate(words) if w.side and w.joint == joint}
+        center = {i for i, w in enumerate(words) if not w.side and w.joint in middle}
+        parts.append(sides | center if len(sides) == 2 else set())
+    return (parts[0], parts[1]) if all(parts) else none
+
+
+def name_of_bone(words: Sequence[JointWord], points: Collection[int]) -> str:
+    """Return the name of the body of a person between these points; "" = unknown."""
+    found = {words[i] for i in points}
+    for joint, body in (("hip", vrm.HIPS), ("shoulder", vrm.CHEST)):
+        if {JointWord("l", joint), JointWord("r", joint)} <= found:
+            return body
+    if any(word.joint in HEAD_POINTS for word in found):
+        return vrm.HEAD
+    if {word.joint for word in found} in ({"hip", "neck"}, {"hip", "chest"}):
+        return vrm.SPINE
+    return _name_in_limb(found)
+
+
+def _name_in_limb(words: Collection[JointWord]) -> str:
+    """Return the body below the innermost joint of a limb; "" if of none or of two."""
+    sided = {(word.side, word.joint) for word in words if word.side}
+    if len({side for side, _ in sided}) != 1:
+        return ""
+    prefix = vrm.LEFT if min(sided)[0] == "l" else vrm.RIGHT
+    inner = {joint for _, joint in sided}
+    arm, leg = vocabulary().limbs
+    body_of = dict(zip(arm, vrm.ARM[1:], strict=False))
+    body_of |= dict(zip(leg, vrm.LEG, strict=False))
+    return next((prefix + body_of[joint] for joint in body_of if joint in inner), "")
 
 
 def _parent_point(words: Sequence[JointWord], word: JointWord) -> int:

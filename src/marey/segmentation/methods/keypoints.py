@@ -8,11 +8,12 @@ bones, and neighbouring bodies share the point between them.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from marey.anatomy.names import HIPS
 from marey.bodies import Bodies
 from marey.report import Finding
 from marey.segmentation.body_poses import make_bodies
@@ -23,7 +24,9 @@ from marey.segmentation.labels.joint_names import (
     JointWord,
     are_joint_names,
     bones_of_names,
+    name_of_bone,
     parse_joint_names,
+    trunk_of_names,
 )
 from marey.segmentation.marker_selection import group_by_subject, select_markers
 from marey.segmentation.methods.overlap import default_names
@@ -86,6 +89,7 @@ def find_bodies(task: SegmentationTask) -> tuple[Bodies, ...]:
     takes, stats = task.marker_takes, task.pair_stats
     kept, findings = select_markers(takes, stats, keep_computed=True)
     members = find_bones(takes[0], stats.select(kept), kept)
+    names = _bone_names(takes[0], members)
     recognised = Finding(
         "points-are-joints",
         "segment",
@@ -98,7 +102,7 @@ def find_bodies(task: SegmentationTask) -> tuple[Bodies, ...]:
         replace(
             make_bodies(
                 take,
-                default_names(len(members)),
+                names,
                 members,
                 owning_bones(members),
                 findings=(*findings, recognised),
@@ -107,6 +111,20 @@ def find_bodies(task: SegmentationTask) -> tuple[Bodies, ...]:
             keypoints=True,
         )
         for take in takes
+    )
+
+
+def _bone_names(take: Take, members: Members) -> tuple[str, ...]:
+    """Return names of a person's bones by those of their points, else numbers."""
+    words = parse_joint_names(take.labels)
+    names = [name_of_bone(words, np.flatnonzero(body).tolist()) for body in members]
+    default = default_names(len(members))
+    if HIPS not in names or not any(trunk_of_names(take.labels)):
+        return default
+    is_own = [bool(name) and names.count(name) == 1 for name in names]
+    return tuple(
+        name if own else other
+        for name, own, other in zip(names, is_own, default, strict=True)
     )
 
 
@@ -138,14 +156,33 @@ def find_bones(take: Take, stats: PairStats, kept: Int[Array, " kept"]) -> Membe
         stats: Distances of the points to look at.
         kept: Indices of these points in the take.
     """
-    words = parse_joint_names([take.labels[i] for i in kept])
+    labels = [take.labels[i] for i in kept]
+    words = parse_joint_names(labels)
     named = bones_of_names(words)
-    bones = _spanning_tree(_bone_costs(stats, words), named)
-    groups = _merge_rigid_bones(bones, named, stats)
+    trunk = _trunk_bodies(labels, stats)
+    inside = {bone for body in trunk for bone in pairwise(sorted(body))}
+    bones = _spanning_tree(_bone_costs(stats, words), named | inside)
+    outside = [bone for bone in bones if bone not in inside]
+    groups = _merge_rigid_bones(outside, named, stats, trunk)
     members = np.zeros((len(groups), len(take.labels)), dtype=bool)
     for row, group in zip(members, groups, strict=True):
         row[kept[sorted(group)]] = True
     return members
+
+
+def _trunk_bodies(labels: Sequence[str], stats: PairStats) -> list[set[int]]:
+    """Return the points of pelvis and chest of a person whose joints have names.
+
+    They are one body where they keep their distances, or where no point between the
+    hips and none between the shoulders joins them.
+    """
+    pelvis, chest = trunk_of_names(labels)
+    if not pelvis:
+        return []
+    joined = min(len(pelvis), len(chest)) > 2
+    if joined and not _is_rigid(pelvis | chest, stats, stats.noise):
+        return [pelvis, chest]
+    return [pelvis | chest]
 
 
 def owning_bones(members: Members) -> Int[Array, " marker"]:
@@ -205,27 +242,32 @@ def _spanning_tree(cost: Float[Array, "point point"], named: set[Bone]) -> list[
 
 
 def _merge_rigid_bones(
-    bones: Sequence[Bone], named: set[Bone], stats: PairStats
+    bones: Sequence[Bone],
+    named: set[Bone],
+    stats: PairStats,
+    trunk: Sequence[set[int]],
 ) -> list[set[int]]:
     """Return the points of each body: bones merged while their union is rigid.
 
-    Named bones stay as they are.
+    Named bones and the bodies of the trunk stay as they are.
     """
     median = float(np.median([stats.spread[bone] for bone in bones]))
-    limit = MAX_RIGID_SPREAD * max(stats.noise, median)
-
-    def is_rigid(points: set[int]) -> bool:
-        pairs = np.ix_(sorted(points), sorted(points))
-        return bool(np.nanmax(stats.spread[pairs]) <= limit)
-
+    steady = max(stats.noise, median)
     groups = [set(bone) for bone in bones if bone not in named]
+    named_groups = [*map(set, sorted(named & set(bones))), *trunk]
     while True:
         unions = (
             (one, other)
             for one, other in combinations(groups, 2)
-            if one & other and is_rigid(one | other)
+            if one & other and _is_rigid(one | other, stats, steady)
         )
         one, other = next(unions, (set(), set()))
         if not one:
-            return [*map(set, sorted(named & set(bones))), *groups]
+            return [*named_groups, *groups]
         groups = [g for g in groups if g not in (one, other)] + [one | other]
+
+
+def _is_rigid(points: set[int], stats: PairStats, steady: float) -> bool:
+    """Return whether all distances of points vary little beside a steady one."""
+    pairs = np.ix_(sorted(points), sorted(points))
+    return bool(np.nanmax(stats.spread[pairs]) <= MAX_RIGID_SPREAD * steady)
