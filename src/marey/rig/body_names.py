@@ -60,7 +60,7 @@ def _sure_names(naming: Naming, n_markers: Int[Array, " bodies"]) -> dict[int, s
         body: name
         for body, name in naming.names.items()
         if body not in naming.unsure
-        and (n_markers[body] > 1 or name.endswith(CERTAIN_NAMES))
+        and (n_markers[body] != 1 or name.endswith(CERTAIN_NAMES))
     }
 
 
