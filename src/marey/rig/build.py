@@ -65,7 +65,8 @@ def _build(bodies: Bodies, fits: JointFits, tree: Tree, root: int) -> Skeleton:
     if human:
         limbs = _body_tree(joints, names)
         R_rest = t_pose_rotations(limbs, R_rest, _limb_sides(bodies, joints, limbs))
-        R_rest = align_axes(R_rest, joints.parent, _hinge_axes(fits, joints))
+        if not bodies.sensor_names:  # sensors measure rotations off the axis, too
+            R_rest = align_axes(R_rest, joints.parent, _hinge_axes(fits, joints))
     offset = _rotate(
         R_rest[joints.parent], joints.in_parent - joints.in_body[joints.parent]
     )
