@@ -107,7 +107,8 @@ def take_live_picture(browser, folder):
 def main():
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else HERE / "images").resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    names = ("chromium-headless-shell", "chromium", "google-chrome")
+    chromium = next(filter(None, map(shutil.which, names)), None)
     with (
         tempfile.TemporaryDirectory() as name,
         contextlib.chdir(name),

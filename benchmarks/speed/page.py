@@ -33,7 +33,8 @@ FILES = ("walk.html", "long.html")
 
 
 def measure(setting: Setting) -> Iterator[Row]:
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    names = ("chromium-headless-shell", "chromium", "google-chrome")
+    chromium = next(filter(None, map(shutil.which, names)), None)
     if not chromium:
         yield Row("the page", skipped="no Chromium on this machine")
         return

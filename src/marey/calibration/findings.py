@@ -93,13 +93,12 @@ def _undetermined(fit: CalibrationFit, segment: int) -> tuple[bool, bool, str]:
     if displacement is None:
         return False, False, "bend and twist it more, about two axes"
     if displacement.shape[1] == 1:
-        advice = "it rotated about one axis only, and may be anywhere along it"
-        return True, True, advice
-    return (
-        True,
-        False,
-        "it did not rotate and keeps its position: bend and twist it",
-    )
+        return (
+            True,
+            True,
+            "it rotated about one axis only, and may be anywhere along it",
+        )
+    return True, False, "it did not rotate and keeps its position: bend and twist it"
 
 
 def _noisy_markers(fit: CalibrationFit) -> Iterator[Finding]:

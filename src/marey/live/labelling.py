@@ -51,10 +51,10 @@ class PointLabeller:
 
     Every point continues the track whose predicted position it is nearest to, all
     together at the least total distance (linear assignment) and within a gate. Tracks
-    are predicted by constant velocity; a new one moves as its
-    neighbours do. A point that was lost is expected where the
-    tracked skeleton has it or, before one is known, where its neighbours have carried
-    it. Points that last for a few frames only are ghosts: their names are used again.
+    are predicted by constant velocity; a new one moves as its neighbours do. A point
+    that was lost is expected where the tracked skeleton has it or, before one is known,
+    where its neighbours have carried it. Points that last for a few frames only are
+    ghosts: their names are used again.
     """
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ BLUE, RED, GOLD, GREEN = "#1f6f9f", "#c0452b", "#e0a92e", "#63c08c"
 """Colours that differ in lightness too, for any kind of colour vision."""
 
 LEFT_COLOUR, RIGHT_COLOUR, MIDDLE_COLOUR = "#d64a6c", "#2b93cf", "#8fa0b4"
-"""Sides of the body in pictures and on pages, told apart with any kind of colour
+"""Colours of the sides of the body in pictures and on pages. They differ for any colour
 vision, on white and on black."""
 
 DPI = 150

@@ -13,5 +13,6 @@ from marey.live.codecs.osc import OscMessage as OscMessage
 from marey.live.codecs.osc import decode_osc as decode_osc
 from marey.live.codecs.osc import encode_bundle as encode_bundle
 from marey.live.codecs.osc import encode_message as encode_message
+from marey.live.codecs.qtm import decode_qtm as decode_qtm
 from marey.live.codecs.vmc import VmcDecoder as VmcDecoder
 from marey.live.codecs.vmc import encode_vmc as encode_vmc

@@ -5,7 +5,7 @@ import time
 from contextlib import suppress
 
 from marey.errors import DataError, StreamError
-from marey.live.address import Address
+from marey.live.address import Address, socket_errors
 from marey.live.codecs import qtm
 from marey.live.frame import Frame
 from marey.live.sources.contract import StreamSource
@@ -30,22 +30,14 @@ class QtmSource(StreamSource):
         super().__init__(address)
         address.check_options()
         self._messages, self._asked = qtm.QtmMessages(), time.monotonic()
-        end = time.monotonic() + timeout
-        expected = f"a QTM real-time server within {timeout:g} s"
-        try:
-            host_and_port = address.host_and_port(qtm.PORT)
+        host_and_port, end = address.host_and_port(qtm.PORT), time.monotonic() + timeout
+        with socket_errors(address, f"a QTM real-time server within {timeout:g} s"):
             self._socket = socket.create_connection(host_and_port, timeout)
-        except (OSError, UnicodeError) as error:
-            raise StreamError(
-                address.text, expected=expected, found=str(error)
-            ) from error
-        try:
-            self._names = self._start_stream(end)
-        except (OSError, StreamError) as error:
-            self.close()
-            raise StreamError(
-                address.text, expected=expected, found=str(error)
-            ) from error
+            try:
+                self._names = self._start_stream(end)
+            except (OSError, StreamError):
+                self.close()
+                raise
 
     def _start_stream(self, end: float) -> qtm.QtmNames:
         """Agree on a version and return the names; frames come after them."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import pairwise, permutations
 
 from marey.anatomy import names as vrm
-from marey.anatomy.names import SIDE_SPELLINGS
 from marey.segmentation.labels.marker_sets import MIN_MATCHED_FRACTION
 from marey.segmentation.labels.words import names_an_animal, vocabulary
 
@@ -15,12 +14,13 @@ Bone = tuple[int, int]
 
 OPPOSITE_SIDES = tuple(
     sides
-    for spelling in zip(*SIDE_SPELLINGS.values(), strict=True)
+    for spelling in zip(*vrm.SIDE_SPELLINGS.values(), strict=True)
     for sides in permutations(spelling)
 )
 """Spellings of a side, each with the other side in the same spelling."""
 
 HEAD_POINTS = ("nose", "eye", "ear", "head")
+"""Words for points of the head of a person."""
 
 MIN_LIMB_JOINTS = 6
 """Number of labels that must be inner joints of limbs. Higher recognises fewer sets of

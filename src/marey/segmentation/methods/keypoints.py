@@ -149,7 +149,8 @@ def find_bones(take: Take, stats: PairStats, kept: Int[Array, " kept"]) -> Membe
 
     The bones are the minimum spanning tree of the points by length and stretch, with
     the bones that follow from the names in it. Bones that meet and whose far ends keep
-    their distance too are one body, such as a pelvis.
+    their distance too are one body, such as a pelvis. Names also say which points are
+    the trunk of a person.
 
     Args:
         take: The recording.
