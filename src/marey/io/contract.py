@@ -142,10 +142,6 @@ class WriteOptions(WorldOptions, Notes):
             unit, up = source.unit.value or unit, source.up.value or up
         return self.unit or unit, self.up or up
 
-    def check_metres_z_up(self) -> None:
-        """Refuse another unit or up axis than metres and z: see `check_world`."""
-        self.check_world("m", "z")
-
     def check_world(self, unit: str, up: str) -> None:
         """Refuse another unit or up axis than the only one of a format.
 

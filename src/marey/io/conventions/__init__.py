@@ -1,7 +1,8 @@
 """What other programs expect of a motion: rest pose, place, frame rate, frames.
 
 All of it is done before a thing is written, in marey's world and for every format
-alike; unit and up axis belong to the formats.
+alike; unit and up axis belong to the formats. Placed on the ground, the lowest joint is
+at height 0 and the first frame at the origin.
 """
 
 from collections.abc import Sequence
@@ -12,13 +13,8 @@ from jaxtyping import Float
 
 from marey.errors import OptionError
 from marey.io.conventions.rest import REST_POSES, change_rest_pose, rest_rotations
-from marey.io.conventions.timing import resample_take
-from marey.io.conventions.translation import (
-    find_ground_translation,
-    translate_motion,
-    translate_take,
-)
 from marey.motion import Motion
+from marey.numerics import geometry
 from marey.options import Options, number
 from marey.report import Finding
 from marey.skeleton import Skeleton
@@ -26,6 +22,13 @@ from marey.solution import Solution, Subject
 from marey.take import Take
 
 Thing = Take | Motion | Skeleton | Solution
+
+
+SAME_FRAME = 1e-9
+"""Distance from a frame, in frames, within which a time is that frame."""
+
+
+Array = np.ndarray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,3 +148,84 @@ def _rest_of_skeleton(
     R_rest = rest_rotations(skeleton, (), conventions.rest)
     skeleton, _, findings = change_rest_pose(skeleton, (), R_rest)
     return skeleton, findings
+
+
+def resample_take(take: Take, rate: float) -> Take:
+    """Return a recording at another frame rate, over the same time.
+
+    Positions are linear between frames, orientations follow the shortest rotation
+    (slerp); between a known and a missing frame nothing is known. Frames that fall on
+    a recorded frame are that frame.
+    """
+    last = max(take.n_frames - 1, 0)
+    step = take.rate / rate
+    position = np.arange(int(last / step + SAME_FRAME) + 1) * step
+    nearest = np.round(position)
+    position = np.where(np.abs(position - nearest) < SAME_FRAME, nearest, position)
+    position = position.clip(0, last)[: take.n_frames and None]
+    first = position.astype(np.int64)
+    second = np.ceil(position).astype(np.int64)
+    share = position - first
+    points = take.points[first]
+    points = points + share[:, None, None] * (take.points[second] - points)
+    computed = take.computed.values
+    if len(computed):
+        computed = computed[first] + share[:, None, None] * (
+            computed[second] - computed[first]
+        )
+    T = take.T_world_sensor
+    wxyz = geometry.quat_from_matrix(T[..., :3, :3])
+    changed = geometry.quat_slerp(wxyz[first], wxyz[second], share[:, None])
+    place = T[first, :, :3, 3]
+    place = place + share[:, None, None] * (T[second, :, :3, 3] - place)
+    return replace(
+        take,
+        rate=rate,
+        points=points,
+        computed=replace(take.computed, values=computed),
+        confidence=np.minimum(take.confidence[first], take.confidence[second]),
+        filled=take.filled[first] | take.filled[second],
+        T_world_sensor=geometry.transform(geometry.matrix_from_quat(changed), place),
+        history=(*take.history, f"resampled to {rate:g} Hz"),
+    )
+
+
+def find_ground_translation(
+    motions: Sequence[Motion], takes: Sequence[Take] = ()
+) -> Float[Array, " 3"]:
+    """Return the translation to the ground and the origin, in metres.
+
+    The lowest joint of all frames is put at height 0, and the root of the first motion,
+    in its first known frame, above the origin. Without motions, markers and sensors
+    stand in for joints, and the middle of the first frame for the root.
+    """
+    if motions:
+        points = [motion.T_world_joint()[..., :3, 3] for motion in motions]
+        start = points[0][:, 0]
+    else:
+        points = [p for t in takes for p in (t.points, t.T_world_sensor[..., :3, 3])]
+        together = np.concatenate(points, axis=1) if points else np.zeros((0, 0, 3))
+        seen = np.asarray(np.isfinite(together).all(axis=2))
+        total = np.where(seen[..., None], together, 0.0).sum(axis=1)
+        with np.errstate(invalid="ignore"):
+            start = total / seen.sum(axis=1)[:, None]
+    heights = np.concatenate([p[..., 2].ravel() for p in points])
+    start = start[np.isfinite(start).all(axis=1)]
+    if not len(start):
+        return np.zeros(3)
+    return -np.array([*start[0, :2], np.nanmin(heights)])
+
+
+def translate_motion(motion: Motion, translation: Float[Array, " 3"]) -> Motion:
+    """Return a motion that is moved in the world, with its contacts."""
+    T = motion.T_world_root.copy()
+    T[:, :3, 3] += translation
+    contacts = tuple(replace(c, anchor=c.anchor + translation) for c in motion.contacts)
+    return replace(motion, T_world_root=T, contacts=contacts)
+
+
+def translate_take(take: Take, translation: Float[Array, " 3"]) -> Take:
+    """Return a recording that is moved in the world."""
+    T = take.T_world_sensor.copy()
+    T[..., :3, 3] += translation
+    return replace(take, points=take.points + translation, T_world_sensor=T)

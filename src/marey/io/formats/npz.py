@@ -118,7 +118,7 @@ def read_skeleton(file: File) -> Skeleton:
 
 def write_any(thing: Noun, options: WriteOptions) -> Output:
     """Return the archive of a noun."""
-    options.check_metres_z_up()
+    options.check_world("m", "z")
     arrays: dict[str, np.ndarray] = {}
     content = {"marey": VERSION, "content": _encode(thing, arrays)}
     text = json.dumps(content, ensure_ascii=False)

@@ -77,7 +77,7 @@ def _array(rows: list[Any], name: str, shape: tuple[int, ...]) -> np.ndarray:
 
 def write_skeleton(skeleton: Skeleton, options: WriteOptions) -> Output:
     """Return the JSON of a skeleton."""
-    options.check_metres_z_up()
+    options.check_world("m", "z")
     names = skeleton.names
     joints = [
         {"name": name, "parent": names[parent] if parent >= 0 else None, "kind": kind}

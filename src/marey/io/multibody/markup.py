@@ -1,6 +1,7 @@
 """XML written line by line, so that trees of any depth take no recursion."""
 
 from collections.abc import Iterable
+from contextlib import ExitStack
 from xml.sax.saxutils import escape, quoteattr
 
 from marey.io.text.names import printable_name
@@ -24,19 +25,21 @@ class XmlWriter:
         """Number of elements that are open."""
         return len(self._open)
 
-    def open(self, tag: str, **attributes: str) -> None:
-        """Begin an element."""
+    def open(self, tag: str, **attributes: str) -> ExitStack:
+        """Begin an element; as a context it ends there, else by `close`."""
         self._write(f"<{tag}{_spell_attributes(attributes)}>")
+        element = ExitStack()
+        element.callback(self.close, self.depth)
         self._open.append(tag)
+        return element
 
     def leaf(self, tag: str, text: str = "", **attributes: str) -> None:
         """Write an element without children."""
         start = f"<{tag}{_spell_attributes(attributes)}"
         self._write(f"{start}>{escape(text)}</{tag}>" if text else f"{start}/>")
 
-    def close(self, depth: int | None = None) -> None:
-        """End the innermost element, or all that are deeper than this."""
-        depth = self.depth - 1 if depth is None else depth
+    def close(self, depth: int) -> None:
+        """End all elements that are deeper than this."""
         while self.depth > depth:
             tag = self._open.pop()
             self._write(f"</{tag}>")

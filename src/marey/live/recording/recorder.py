@@ -13,10 +13,12 @@ from marey.io.formats.journal.blocks import (
     LAYOUT,
     Layout,
     pack_block,
+    pack_end,
+    pack_event,
     pack_frame,
+    pack_head,
     pack_layout,
 )
-from marey.io.formats.journal.write import pack_end, pack_event, pack_head
 from marey.live.codecs.message import to_record
 from marey.live.frame import Frame
 from marey.live.statistics import StreamStatistics

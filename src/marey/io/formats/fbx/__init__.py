@@ -6,18 +6,33 @@ is an animation stack. A node turns about x, then y, then z. Facts of the format
 public notes of the Blender developers on binary FBX, and files that programs write.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from marey.errors import DataError, OptionError
 from marey.io.contract import Output, WriteOptions
 from marey.io.formats.fbx import records
-from marey.io.formats.fbx.animation import Curves, add_stack
-from marey.io.formats.fbx.document import AXES, SCENE, Document, Timeline, World
-from marey.io.formats.fbx.limbs import add_bind_pose, add_limbs, add_node
-from marey.io.formats.fbx.skin import add_mesh, add_skin
+from marey.io.formats.fbx.document import (
+    AXES,
+    SCENE,
+    TICKS_PER_SECOND,
+    Document,
+    Timeline,
+    World,
+    properties,
+    ticks,
+)
+from marey.io.formats.fbx.limbs import (
+    add_bind_pose,
+    add_limbs,
+    add_mesh,
+    add_node,
+    add_skin,
+)
+from marey.io.formats.fbx.records import record
 from marey.io.scene import (
     MarkerTracks,
     SceneFigure,
@@ -35,11 +50,32 @@ from marey.solution import Solution
 
 Array = np.ndarray
 
+
 EULER_ORDER = "ZYX"
 """Rotations about z, y and x from the left: a node turns about x first."""
 
+
 REST_RATE = 30.0
 """Frames per second of a file without takes."""
+
+
+KEY_VERSION = 4008
+
+
+LINEAR = 4
+"""Flag of keys that are joined by straight lines."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curves:
+    """Three curves of one property of one node over a take."""
+
+    node: np.int64
+    target: str
+    """The property: "Lcl Translation" or "Lcl Rotation"."""
+
+    values: Float[Array, "frame 3"]
+    """In the file's unit or in degrees."""
 
 
 def write_scene(thing: Skeleton | Motion | Solution, options: WriteOptions) -> Output:
@@ -168,6 +204,66 @@ def continuous_angles(motion: Motion, up: str) -> Float[Array, "frame joint 3"]:
     """Return continuous angles about x, y and z in degrees, in the axes of the file."""
     turned = rotations.change_axes(motion.wxyz, rotation_to_z_up(up).T)
     return rotations.euler_degrees(turned, EULER_ORDER)[..., ::-1]
+
+
+def add_stack(
+    document: Document, name: str, rate: float, curves: Sequence[Curves]
+) -> None:
+    """Add one take of all figures.
+
+    Args:
+        document: The scene.
+        name: Name of the take.
+        rate: Frames per second.
+        curves: What moves; all of the same number of frames.
+    """
+    n_frames = max((len(one.values) for one in curves), default=0)
+    time = np.round(np.arange(n_frames) * (TICKS_PER_SECOND / rate)).astype(np.int64)
+    end = ticks(max(n_frames - 1, 0) / rate)
+    rows = [
+        (f"{span}{edge}", "KTime", "Time", "", value)
+        for span in ("Local", "Reference")
+        for edge, value in (("Start", ticks(0.0)), ("Stop", end))
+    ]
+    stack = document.add(
+        "AnimationStack", name, "", properties(*rows), label="AnimStack"
+    )
+    layer = document.add("AnimationLayer", "BaseLayer", "", label="AnimLayer")
+    document.connect(layer, stack)
+    for one in curves:
+        _add_curves(document, layer, one, time)
+
+
+def _add_curves(
+    document: Document, layer: np.int64, curves: Curves, time: Int[Array, " frame"]
+) -> None:
+    """Add the curves of one property."""
+    first = curves.values[0].tolist() if len(curves.values) else [0.0] * 3
+    rows = [
+        (f"d|{axis}", "Number", "", "A", value)
+        for axis, value in zip("XYZ", first, strict=True)
+    ]
+    name = curves.target.split()[-1][0]
+    node = document.add(
+        "AnimationCurveNode", name, "", properties(*rows), label="AnimCurveNode"
+    )
+    document.connect(node, layer)
+    document.connect(node, curves.node, curves.target)
+    for axis, start, values in zip("XYZ", first, curves.values.T, strict=True):
+        curve = document.add(
+            "AnimationCurve",
+            "",
+            "",
+            record("Default", start),
+            record("KeyVer", KEY_VERSION),
+            record("KeyTime", time[: len(values)]),
+            record("KeyValueFloat", values.astype(np.float32)),
+            record("KeyAttrFlags", np.array([LINEAR], dtype=np.int32)),
+            record("KeyAttrDataFloat", np.zeros(4, dtype=np.float32)),
+            record("KeyAttrRefCount", np.array([len(values)], dtype=np.int32)),
+            label="AnimCurve",
+        )
+        document.connect(curve, node, f"d|{axis}")
 
 
 FORMAT = scene_format(

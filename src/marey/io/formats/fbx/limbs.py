@@ -1,12 +1,14 @@
-"""A skeleton as limb nodes, with its bind pose."""
+"""A skeleton as limb nodes, with its bind pose, its mesh, and the skin of the mesh."""
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from marey.io.formats.fbx.document import SCENE, Document, properties
-from marey.io.formats.fbx.records import record
+from marey.io.formats.fbx.records import FbxNode, record
+from marey.numerics import geometry
 
 Array = np.ndarray
+
 
 INHERIT_ROTATION_FIRST = 1
 """How a node takes over its parent: rotation and scale in the usual order."""
@@ -109,3 +111,139 @@ def add_bind_pose(
 def flatten(T: Float[Array, "4 4"]) -> Float[Array, "16"]:
     """Return a transform as the format has it: columns one after the other."""
     return np.ascontiguousarray(T.T).reshape(16)
+
+
+def add_mesh(
+    document: Document,
+    name: str,
+    vertices: Float[Array, "vertex 3"],
+    faces: Int[Array, "face 3"],
+    normals: Float[Array, "vertex 3"],
+    color: tuple[float, float, float],
+) -> tuple[np.int64, np.int64]:
+    """Add a mesh at the origin; return the ids of its model and of its geometry.
+
+    Args:
+        document: The scene.
+        name: Name of the mesh.
+        vertices: Places, in the file's unit.
+        faces: Triangles, counter-clockwise from outside.
+        normals: Unit normal of each vertex.
+        color: Red, green and blue, from 0 to 1.
+    """
+    corners = faces.astype(np.int32)
+    corners[:, 2] = ~corners[:, 2]  # the last corner of a polygon is marked
+    geometry_id = document.add(
+        "Geometry",
+        name,
+        "Mesh",
+        record("GeometryVersion", 124),
+        record("Vertices", vertices.astype(float).ravel()),
+        record("PolygonVertexIndex", corners.ravel()),
+        _layer_element(
+            "Normal",
+            "ByPolygonVertex",
+            "Direct",
+            record("Normals", normals[faces].astype(float).ravel()),
+        ),
+        _layer_element(
+            "Material",
+            "AllSame",
+            "IndexToDirect",
+            record("Materials", np.zeros(1, dtype=np.int32)),
+        ),
+        _layer("Normal", "Material"),
+    )
+    model = add_node(document, name, "Mesh")
+    document.connect(geometry_id, model)
+    document.connect(_add_material(document, name, color), model)
+    return model, geometry_id
+
+
+def add_skin(
+    document: Document,
+    geometry_id: np.int64,
+    limbs: list[np.int64],
+    T_world_limb: Float[Array, "joint 4 4"],
+    joint: Int[Array, "vertex 4"],
+    weight: Float[Array, "vertex 4"],
+) -> None:
+    """Bind a mesh at the origin to the limbs.
+
+    Args:
+        document: The scene.
+        geometry_id: The mesh.
+        limbs: Ids of the limbs.
+        T_world_limb: Pose of each limb when the mesh was made, in the file's unit.
+        joint: Joints that move each vertex.
+        weight: Their shares, which add to one.
+    """
+    skin = document.add(
+        "Deformer",
+        "Skin",
+        "Skin",
+        record("Version", 101),
+        record("Link_DeformAcuracy", 50.0),
+    )
+    document.connect(skin, geometry_id)
+    for number, (limb, T) in enumerate(zip(limbs, T_world_limb, strict=True)):
+        vertex, slot = np.nonzero((joint == number) & (weight > 0.0))
+        if not len(vertex):
+            continue
+        cluster = document.add(
+            "Deformer",
+            f"Cluster{number}",
+            "Cluster",
+            record("Version", 100),
+            record("UserData", "", ""),
+            record("Indexes", vertex.astype(np.int32)),
+            record("Weights", weight[vertex, slot].astype(float)),
+            record("Transform", flatten(geometry.inverse(T))),
+            record("TransformLink", flatten(T)),
+            label="SubDeformer",
+        )
+        document.connect(cluster, skin)
+        document.connect(limb, cluster)
+
+
+def _layer_element(kind: str, mapping: str, reference: str, data: FbxNode) -> FbxNode:
+    return record(
+        f"LayerElement{kind}",
+        0,
+        children=[
+            record("Version", 101),
+            record("Name", ""),
+            record("MappingInformationType", mapping),
+            record("ReferenceInformationType", reference),
+            data,
+        ],
+    )
+
+
+def _layer(*kinds: str) -> FbxNode:
+    elements = [
+        record(
+            "LayerElement",
+            children=[
+                record("Type", f"LayerElement{kind}"),
+                record("TypedIndex", 0),
+            ],
+        )
+        for kind in kinds
+    ]
+    return record("Layer", 0, children=[record("Version", 100), *elements])
+
+
+def _add_material(
+    document: Document, name: str, color: tuple[float, float, float]
+) -> np.int64:
+    rows = [("DiffuseColor", "Color", "", "A", *color)]
+    return document.add(
+        "Material",
+        name,
+        "",
+        record("Version", 102),
+        record("ShadingModel", "Lambert"),
+        record("MultiLayer", 0),
+        properties(*rows),
+    )

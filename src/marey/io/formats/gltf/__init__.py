@@ -6,8 +6,14 @@ subjects. Metres and +Y up, as the format demands; at rest all joints have the a
 the world. It is written, not read. Facts: Khronos Group, glTF 2.0 Specification.
 """
 
+import base64
+import json
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from marey.errors import DataError
 from marey.io.contract import Output, WriteOptions
-from marey.io.formats.gltf.container import glb_bytes, gltf_bytes
 from marey.io.formats.gltf.document import build_document
 from marey.io.scene import build_scene, scene_format
 from marey.motion import Motion
@@ -15,6 +21,13 @@ from marey.skeleton import Skeleton
 from marey.solution import Solution
 
 MAGIC = b"glTF"
+
+
+MAX_BYTES = 2**32 - 1
+"""Largest GLB: its length is a number of four bytes."""
+
+
+JSON_CHUNK, BINARY_CHUNK = 0x4E4F534A, 0x004E4942
 
 
 def sniff(head: bytes) -> bool:
@@ -34,6 +47,37 @@ def write_scene(thing: Skeleton | Motion | Solution, options: WriteOptions) -> O
     document, data = build_document(build_scene(thing, markers=options.markers))
     as_text = options.suffix == ".gltf"
     return {"": gltf_bytes(document, data) if as_text else glb_bytes(document, data)}
+
+
+def gltf_bytes(document: Mapping[str, Any], data: bytes) -> Iterator[bytes]:
+    """Yield the bytes of a .gltf: one file, its buffer in base64."""
+    uri = "data:application/octet-stream;base64," + base64.b64encode(data).decode()
+    buffers = [{"byteLength": len(data), "uri": uri}]
+    yield json.dumps({**document, "buffers": buffers}, indent=1).encode()
+    yield b"\n"
+
+
+def glb_bytes(document: Mapping[str, Any], data: bytes) -> Iterator[bytes]:
+    """Yield the bytes of a .glb: a header, the JSON and the buffer.
+
+    Raises:
+        DataError: If they are more than a GLB can hold.
+    """
+    buffers = [{"byteLength": len(data)}]
+    text = json.dumps({**document, "buffers": buffers}, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 4)
+    data += b"\0" * (-len(data) % 4)
+    size = 12 + 8 + len(text) + 8 + len(data)
+    if size > MAX_BYTES:
+        raise DataError(
+            "glTF scene",
+            found=f"{size / 1e9:.1f} GB",
+            needed="less than 4.3 GB: cut the motion, or resample it",
+        )
+    yield struct.pack("<4sII", b"glTF", 2, size)
+    yield struct.pack("<II", len(text), JSON_CHUNK) + text
+    yield struct.pack("<II", len(data), BINARY_CHUNK)
+    yield data
 
 
 FORMAT = scene_format(

@@ -32,7 +32,7 @@ def sniff(head: bytes) -> bool:
 
 def write_page(thing: Take | Motion | Solution, options: WriteOptions) -> Output:
     """Return the page of a thing."""
-    options.check_metres_z_up()
+    options.check_world("m", "z")
     page = read_page()
     scene_options = SceneOptions(truth=options.truth, measured=options.measured)
     return {

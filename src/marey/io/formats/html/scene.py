@@ -11,10 +11,11 @@ from jaxtyping import Float
 
 from marey.bodies import Bodies
 from marey.errors import OptionError
+from marey.io.content import usual_content
 from marey.io.formats.html import subjects
 from marey.io.formats.html.arrays import SceneArrays
-from marey.io.formats.html.exports import list_exports
 from marey.io.formats.html.subjects import SceneSubject
+from marey.io.registry import formats_for
 from marey.motion import Motion
 from marey.numerics import geometry
 from marey.report import Cause, Finding, Report
@@ -23,12 +24,15 @@ from marey.take import Take
 
 FORMAT_VERSION = 1
 
+
 MAX_DRAWN_ITEMS = 4_000_000
 """Frames times markers, sensors and joints that are drawn; of longer takes only every
 second, third, ... frame is."""
 
 
 LEVEL_GROUND = {"normal": [0.0, 0.0, 1.0], "height": 0.0}
+
+
 NO_SOLUTION: Mapping[str, Any] = {
     "bodies": [],
     "links": [],
@@ -331,3 +335,34 @@ def _encode_ground(solution: Solution) -> dict[str, Any]:
         return {"normal": normal, "height": edit["height"] / size}
     found = [f.value for f in solution.report.findings if f.code == "ground"]
     return LEVEL_GROUND | {"height": found[0] if found else 0.0}
+
+
+def list_exports(thing: Solution | Motion | Take) -> list[dict[str, Any]]:
+    """Return title, suffixes and contents of the formats of a thing, for the header.
+
+    A format of tables has one suffix, and the contents that `write` accepts of this
+    thing; any other format has no contents to choose from.
+    """
+    contents = _table_contents(thing)
+    exports = []
+    for format in formats_for(thing):
+        is_table = format.write_table is not None and bool(contents)
+        exports.append(
+            {
+                "title": format.title,
+                "suffixes": format.suffixes[:1] if is_table else format.suffixes,
+                "contents": contents if is_table else [],
+            }
+        )
+    return exports
+
+
+def _table_contents(thing: Solution | Motion | Take) -> list[str]:
+    """Return what tables of a thing can hold; [] if there is nothing to choose."""
+    if isinstance(thing, Take) or (isinstance(thing, Solution) and not thing.subjects):
+        return []
+    motion = thing if isinstance(thing, Motion) else thing.subjects[0].motions[0]
+    skeleton = motion.skeleton
+    usual = usual_content(skeleton)
+    markers = ["markers"] if len(skeleton.marker_labels) else []
+    return [usual, *(["joints"] if usual != "joints" else []), *markers]

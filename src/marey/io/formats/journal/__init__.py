@@ -8,9 +8,8 @@ and blocks after a damaged one are found by their sync word.
 """
 
 from marey.io.contract import Format
-from marey.io.formats.journal.blocks import MAGIC
+from marey.io.formats.journal.blocks import MAGIC, write_take
 from marey.io.formats.journal.read import read_take
-from marey.io.formats.journal.write import write_take
 
 
 def sniff(head: bytes) -> bool:

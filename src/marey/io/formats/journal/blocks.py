@@ -1,4 +1,4 @@
-"""Blocks with checksums, and the records in them: layouts and frames."""
+"""Blocks with checksums, and what is in them; a whole take as such blocks."""
 
 import json
 import struct
@@ -9,22 +9,36 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from marey.io.contract import Output, WriteOptions
+from marey.io.units_axes import points_to_file, poses_to_file
+from marey.take import Take
+
 MAGIC = b"marey live journal 1\n"
+
+
 SYNC = b"\xf5MRY"
 """Bytes that begin every block, to find the next one after damage."""
 
+
 BLOCK = struct.Struct("<4s4sII")
 """Sync word, kind, bytes of content, CRC-32 of kind, length and content."""
+
 
 MAX_SEARCH = 8
 """Bytes of damaged blocks that are summed, in sizes of the file. Higher finds more
 blocks behind much damage, and takes longer with forged files."""
 
+
 HEAD, LAYOUT, FRAME, EVENT, END = b"head", b"layo", b"fram", b"evnt", b"ends"
+
+
 FRAME_HEAD = struct.Struct("<Iqdd")
 """Layout, number, the sender's time and the time of arrival of a frame."""
 
+
 POINT_BYTES, POSE_BYTES = 24, 96
+
+
 Array = np.ndarray
 
 
@@ -142,3 +156,49 @@ def unpack_frame(content: bytes, layout: Layout) -> FrameRecord:
     points = values[:n_points].reshape(-1, 3)
     layout_number, number, time, arrival = FRAME_HEAD.unpack_from(content)
     return FrameRecord(layout_number, number, time, arrival, points, T)
+
+
+def write_take(take: Take, options: WriteOptions) -> Output:
+    """Return the journal of a take."""
+    return {"": _chunks(take, *options.world("m", "z"))}
+
+
+def _chunks(take: Take, unit: str, up: str) -> Iterator[bytes]:
+    yield pack_head(rate=take.rate, unit=unit, up=up)
+    layout = Layout(take.full_labels, take.sensor_names)
+    yield pack_block(LAYOUT, (0).to_bytes(4, "little") + pack_layout(layout))
+    points = points_to_file(take.points, unit, up)
+    poses = poses_to_file(take.T_world_sensor, unit, up)
+    for i, time in enumerate(take.times.tolist()):
+        record = FrameRecord(0, i, time, np.nan, points[i], poses[i])
+        yield pack_block(FRAME, pack_frame(record))
+    for event in take.events:
+        yield pack_event(event.label, event.context, event.time)
+    yield pack_end(take.n_frames)
+
+
+def pack_head(
+    *, rate: float, source: str = "", unit: str = "m", up: str = "z"
+) -> bytes:
+    """Return the begin of a journal.
+
+    Args:
+        rate: Frames per second; NaN if it is not known.
+        source: Address of the stream.
+        unit: Length unit of positions.
+        up: Axis that points up.
+    """
+    stated = rate if np.isfinite(rate) else None
+    head = {"rate": stated, "source": source, "unit": unit, "up": up}
+    return MAGIC + pack_block(HEAD, pack_json(head))
+
+
+def pack_event(label: str, context: str, time: float) -> bytes:
+    """Return the block of an event; its time is that of the frames, in seconds."""
+    content = {"label": label, "context": context, "time": time}
+    return pack_block(EVENT, pack_json(content))
+
+
+def pack_end(n_frames: int, **facts: int | float) -> bytes:
+    """Return the block that closes a journal, with facts about the stream."""
+    return pack_block(END, pack_json({"frames": n_frames, "stream": facts}))

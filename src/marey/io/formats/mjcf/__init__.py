@@ -61,15 +61,13 @@ def write_motion(motion: Motion, options: WriteOptions) -> Output:
         DataError: If the frames are not evenly spaced.
         OptionError: If another unit or up axis is asked for.
     """
-    options.check_metres_z_up()
+    options.check_world("m", "z")
     held = hold_motion(motion, options)
-    multibody = make_multibody(held.skeleton)
-    names = spell_names(held.skeleton.names, _spell_name, options)
-    joints = _written_joints(held, multibody, names, options)
+    joints, model = _model_of(held, options)
     columns = [c for written in joints for c in written.columns]
     qpos = np.concatenate([written.qpos for written in joints], axis=1)
     return {
-        "": [_model(held, multibody, joints, names, options)],
+        "": [model],
         ".qpos.npz": [_archive(held.times, qpos, columns)],
         ".qpos.csv": format_lines(
             ",".join(["time", *map(_quoted, columns)]) + "\n",
@@ -81,12 +79,18 @@ def write_motion(motion: Motion, options: WriteOptions) -> Output:
 
 def write_skeleton(skeleton: Skeleton, options: WriteOptions) -> Output:
     """Return the model of a skeleton at rest."""
-    options.check_metres_z_up()
-    held = hold_rest(skeleton)
+    options.check_world("m", "z")
+    return {"": [_model_of(hold_rest(skeleton), options)[1]]}
+
+
+def _model_of(
+    held: HeldMotion, options: WriteOptions
+) -> tuple[list[WrittenJoint], bytes]:
+    """Return the joints in the order of qpos, and the model."""
     multibody = make_multibody(held.skeleton)
     names = spell_names(held.skeleton.names, _spell_name, options)
     joints = _written_joints(held, multibody, names, options)
-    return {"": [_model(held, multibody, joints, names, options)]}
+    return joints, _model(held, multibody, joints, names, options)
 
 
 def _spell_name(name: str) -> str:
@@ -187,17 +191,16 @@ def _model(
     xml = XmlWriter()
     xml.open("mujoco", model="marey")
     xml.leaf("compiler", angle="radian")
-    xml.open("default")
     # Capsules touch the ground and not each other: neighbours overlap at their joint.
-    xml.leaf("geom", type="capsule", contype="0", conaffinity="1", rgba="0.8 0.6 0.4 1")
-    xml.leaf("site", size=spell(SITE_RADIUS_M), rgba="0.2 0.6 1 1")
-    xml.close()
-    xml.open("worldbody")
-    xml.leaf("light", pos="0 0 4", dir="0 0 -1")
+    capsule = {"contype": "0", "conaffinity": "1", "rgba": "0.8 0.6 0.4 1"}
     plane = {"contype": "1", "conaffinity": "0", "rgba": "0.9 0.9 0.9 1"}
-    xml.leaf("geom", name="ground", type="plane", size="0 0 1", **plane)
-    _write_bodies(xml, multibody, joints, names, options)
-    xml.close()
+    with xml.open("default"):
+        xml.leaf("geom", type="capsule", **capsule)
+        xml.leaf("site", size=spell(SITE_RADIUS_M), rgba="0.2 0.6 1 1")
+    with xml.open("worldbody"):
+        xml.leaf("light", pos="0 0 4", dir="0 0 -1")
+        xml.leaf("geom", name="ground", type="plane", size="0 0 1", **plane)
+        _write_bodies(xml, multibody, joints, names, options)
     if len(held.times):
         qpos = np.concatenate([written.qpos[0] for written in joints])
         xml.open("keyframe")

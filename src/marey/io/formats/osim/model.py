@@ -1,6 +1,7 @@
 """The XML of an OpenSim model: bodies, joints, coordinates and markers."""
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
@@ -79,11 +80,8 @@ def render_model(model: OsimModel, ranges: Mapping[int, Float[Array, "_ 2"]]) ->
         "MarkerSet": partial(_write_markers, xml, model),
     }
     for tag, write_objects in sets.items():
-        xml.open(tag, name=tag.lower())
-        xml.open("objects")
-        write_objects()
-        xml.close()
-        xml.close()
+        with xml.open(tag, name=tag.lower()), xml.open("objects"):
+            write_objects()
     return xml.render()
 
 
@@ -106,14 +104,13 @@ def _write_bodies(xml: XmlWriter, model: OsimModel) -> None:
     multibody, names = model.multibody, model.names
     C = rotation_to_z_up("y")
     for body, joint in enumerate(multibody.joint.tolist()):
-        xml.open("Body", name=names.joints[joint])
-        _write_frames(xml, model, body)
         inertia = C.T @ multibody.inertia[body] @ C
-        xml.leaf("mass", spell(multibody.mass[body]))
-        xml.leaf("mass_center", spell(to_file(multibody.centre[body])))
         entries = inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
-        xml.leaf("inertia", spell(entries))
-        xml.close()
+        with xml.open("Body", name=names.joints[joint]):
+            _write_frames(xml, model, body)
+            xml.leaf("mass", spell(multibody.mass[body]))
+            xml.leaf("mass_center", spell(to_file(multibody.centre[body])))
+            xml.leaf("inertia", spell(entries))
 
 
 def _write_frames(xml: XmlWriter, model: OsimModel, body: int) -> None:
@@ -126,50 +123,47 @@ def _write_frames(xml: XmlWriter, model: OsimModel, body: int) -> None:
     sensors = np.flatnonzero(on_body).tolist()
     if not (bones or fixed or sensors):
         return
-    xml.open("components")
-    for joint in fixed:
-        position = multibody.joint_position[joint]
-        _write_frame(xml, names.joints[joint], "..", position, np.eye(3))
-        xml.close()
-    for sensor in sensors:
-        T = skeleton.T_joint_sensor[sensor]
-        position = multibody.joint_position[skeleton.sensor_joint[sensor]] + T[:3, 3]
-        _write_frame(xml, names.sensors[sensor], "..", position, T[:3, :3])
-        xml.close()
-    for bone in bones:
-        _write_bone(xml, f"{names.joints[bone.joint]}_bone", bone)
-    xml.close()
+    positions = multibody.joint_position
+    with xml.open("components"):
+        for joint in fixed:
+            name = names.joints[joint]
+            _open_frame(xml, name, "..", positions[joint], np.eye(3)).close()
+        for sensor in sensors:
+            T = skeleton.T_joint_sensor[sensor]
+            position = positions[skeleton.sensor_joint[sensor]] + T[:3, 3]
+            name = names.sensors[sensor]
+            _open_frame(xml, name, "..", position, T[:3, :3]).close()
+        for bone in bones:
+            _write_bone(xml, f"{names.joints[bone.joint]}_bone", bone)
 
 
-def _write_frame(
+def _open_frame(
     xml: XmlWriter,
     name: str,
     parent: str,
     position: Float[Array, " 3"],
     R: Float[Array, "3 3"],
-) -> None:
+) -> ExitStack:
     """Begin a frame that is fixed to another."""
-    xml.open("PhysicalOffsetFrame", name=name)
+    frame = xml.open("PhysicalOffsetFrame", name=name)
     xml.leaf("socket_parent", parent)
     xml.leaf("translation", spell(to_file(position)))
     xml.leaf("orientation", _orientation(R))
+    return frame
 
 
 def _write_bone(xml: XmlWriter, name: str, bone: Bone) -> None:
     """Write a bone to look at: a cylinder along y of its own frame."""
     along = bone.end - bone.start
-    up = np.array([0.0, 0.0, 1.0])
-    _write_frame(
-        xml, name, "..", 0.5 * (bone.start + bone.end), shortest_rotation(up, along)
-    )
-    xml.open("attached_geometry")
-    xml.open("Cylinder", name=f"{name}_geometry")
-    xml.leaf("socket_frame", "..")
-    xml.leaf("radius", spell(bone.radius))
-    xml.leaf("half_height", spell(0.5 * float(np.linalg.norm(along))))
-    xml.close()
-    xml.close()
-    xml.close()
+    R = shortest_rotation(np.array([0.0, 0.0, 1.0]), along)
+    with (
+        _open_frame(xml, name, "..", 0.5 * (bone.start + bone.end), R),
+        xml.open("attached_geometry"),
+        xml.open("Cylinder", name=f"{name}_geometry"),
+    ):
+        xml.leaf("socket_frame", "..")
+        xml.leaf("radius", spell(bone.radius))
+        xml.leaf("half_height", spell(0.5 * float(np.linalg.norm(along))))
 
 
 # --- joints --------------------------------------------------------------------------
@@ -183,20 +177,21 @@ def _write_joints(
         # A pin rotates about the z axis of its frames, a custom joint about any axes.
         is_pin = len(named.coordinates) == 1
         tag = "PinJoint" if is_pin else "CustomJoint"
-        xml.open(tag, name=named.name)
-        xml.leaf("socket_parent_frame", f"{named.name}_parent")
-        xml.leaf("socket_child_frame", f"{named.name}_child")
-        _write_coordinates(xml, model, joint, ranges[joint])
-        _write_joint_frames(xml, model, body, joint, is_pin=is_pin)
-        if not is_pin:
-            _write_spatial_transform(xml, model, joint)
-        xml.close()
+        with xml.open(tag, name=named.name):
+            xml.leaf("socket_parent_frame", f"{named.name}_parent")
+            xml.leaf("socket_child_frame", f"{named.name}_child")
+            with xml.open("coordinates"):
+                _write_coordinates(xml, model, joint, ranges[joint])
+            with xml.open("frames"):
+                _write_joint_frames(xml, model, body, joint, is_pin=is_pin)
+            if not is_pin:
+                with xml.open("SpatialTransform"):
+                    _write_transform_axes(xml, model, joint)
 
 
 def _write_coordinates(
     xml: XmlWriter, model: OsimModel, joint: int, ranges: Float[Array, "angle 2"]
 ) -> None:
-    xml.open("coordinates")
     for name, limits in zip(model.joints[joint].coordinates, ranges, strict=True):
         free = not np.isfinite(limits).all()
         shown = np.array([-np.pi, np.pi]) if free else limits
@@ -206,19 +201,17 @@ def _write_coordinates(
         shown = MAX_TRANSLATION_M * np.array([-1.0, 1.0])
         for name, value in zip(model.translations, rest, strict=True):
             _write_coordinate(xml, name, float(value), shown + value)
-    xml.close()
 
 
 def _write_coordinate(
     xml: XmlWriter, name: str, value: float, limits: Float[Array, " 2"]
 ) -> None:
-    xml.open("Coordinate", name=name)
-    xml.leaf("default_value", spell(value))
-    xml.leaf("range", spell(limits))
-    # With any coordinate clamped, OpenSim's inverse kinematics leaves residuals a few
-    # percent above the least ones.
-    xml.leaf("clamped", "false")
-    xml.close()
+    with xml.open("Coordinate", name=name):
+        xml.leaf("default_value", spell(value))
+        xml.leaf("range", spell(limits))
+        # With any coordinate clamped, OpenSim's inverse kinematics leaves residuals a
+        # few percent above the least ones.
+        xml.leaf("clamped", "false")
 
 
 def _write_joint_frames(
@@ -232,15 +225,9 @@ def _write_joint_frames(
         above = f"/bodyset/{model.names.joints[multibody.joint[parent]]}"
     position = np.zeros(3) if joint == 0 else multibody.position[body]
     R = _frame_along(named.sequence.axes[0]) if is_pin else np.eye(3)
-    xml.open("frames")
-    _write_frame(xml, f"{named.name}_parent", above, position, R)
-    xml.close()
-    own = f"/bodyset/{model.names.joints[joint]}"
-    _write_frame(
-        xml, f"{named.name}_child", own, np.zeros(3), named.sequence.zero.T @ R
-    )
-    xml.close()
-    xml.close()
+    _open_frame(xml, f"{named.name}_parent", above, position, R).close()
+    own, R_child = f"/bodyset/{model.names.joints[joint]}", named.sequence.zero.T @ R
+    _open_frame(xml, f"{named.name}_child", own, np.zeros(3), R_child).close()
 
 
 def _frame_along(axis: Float[Array, " 3"]) -> Float[Array, "3 3"]:
@@ -249,36 +236,31 @@ def _frame_along(axis: Float[Array, " 3"]) -> Float[Array, "3 3"]:
     return shortest_rotation(z_of_file, axis)
 
 
-def _write_spatial_transform(xml: XmlWriter, model: OsimModel, joint: int) -> None:
+def _write_transform_axes(xml: XmlWriter, model: OsimModel, joint: int) -> None:
     named = model.joints[joint]
     axes = list(to_file(named.sequence.axes))
     coordinates: list[str] = list(named.coordinates)
     if len(axes) == 2:
         axes.append(np.cross(axes[0], axes[1]))
         coordinates.append("")
-    xml.open("SpatialTransform")
     for k in range(3):
         _write_transform_axis(xml, f"rotation{k + 1}", axes[k], coordinates[k])
     moving = model.translations if joint == 0 else ("", "", "")
     for k, axis in enumerate(np.eye(3)):
         _write_transform_axis(xml, f"translation{k + 1}", axis, moving[k])
-    xml.close()
 
 
 def _write_transform_axis(
     xml: XmlWriter, name: str, axis: Float[Array, " 3"], coordinate: str
 ) -> None:
-    xml.open("TransformAxis", name=name)
-    xml.leaf("coordinates", coordinate)
-    xml.leaf("axis", spell(axis))
+    function, *content = ("Constant", "value", "0")
     if coordinate:
-        xml.open("LinearFunction", name="function")
-        xml.leaf("coefficients", "1 0")
-    else:
-        xml.open("Constant", name="function")
-        xml.leaf("value", "0")
-    xml.close()
-    xml.close()
+        function, *content = ("LinearFunction", "coefficients", "1 0")
+    with xml.open("TransformAxis", name=name):
+        xml.leaf("coordinates", coordinate)
+        xml.leaf("axis", spell(axis))
+        with xml.open(function, name="function"):
+            xml.leaf(*content)
 
 
 # --- markers -------------------------------------------------------------------------
@@ -292,11 +274,10 @@ def _write_markers(xml: XmlWriter, model: OsimModel) -> None:
         joint = skeleton.marker_joint[marker]
         own = multibody.joint[multibody.body_of_joint[joint]]
         position = multibody.joint_position[joint] + skeleton.marker_offset[marker]
-        xml.open("Marker", name=name)
-        xml.leaf("socket_parent_frame", f"/bodyset/{model.names.joints[own]}")
-        xml.leaf("location", spell(to_file(position)))
-        xml.leaf("fixed", "true" if fixed[marker] else "false")
-        xml.close()
+        with xml.open("Marker", name=name):
+            xml.leaf("socket_parent_frame", f"/bodyset/{model.names.joints[own]}")
+            xml.leaf("location", spell(to_file(position)))
+            xml.leaf("fixed", "true" if fixed[marker] else "false")
 
 
 def _on_landmarks(skeleton: Skeleton) -> Bool[Array, " marker"]:

@@ -8,7 +8,9 @@ the angle of every joint. Written, not read.
 """
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float
@@ -74,17 +76,15 @@ def write_motion(motion: Motion, options: WriteOptions) -> Output:
         DataError: If the frames are not evenly spaced.
         OptionError: If another unit or up axis is asked for.
     """
-    options.check_metres_z_up()
+    options.check_world("m", "z")
     held = hold_motion(motion, options)
-    names = _link_names(held.skeleton, options)
-    multibody = make_multibody(held.skeleton)
-    joints = _revolute_joints(held, multibody, names, options)
+    names, joints, robot = _robot_of(held, options)
     base = [f"{names[0]}_{part}" for part in BASE_COLUMNS]
     columns = [*base, *(name for j in joints for name in j.names)]
     values = [held.times[:, None], held.root, held.wxyz[:, 0]]
     values += [j.angles for j in joints]
     return {
-        "": [_robot(multibody, joints, names)],
+        "": [robot],
         ".trajectory.csv": format_lines(
             ",".join(["time", *columns]) + "\n",
             ",".join(["%.9f", *["%.12g"] * len(columns)]) + "\n",
@@ -95,16 +95,19 @@ def write_motion(motion: Motion, options: WriteOptions) -> Output:
 
 def write_skeleton(skeleton: Skeleton, options: WriteOptions) -> Output:
     """Return the robot of a skeleton."""
-    options.check_metres_z_up()
-    held = hold_rest(skeleton)
-    names = _link_names(held.skeleton, options)
+    options.check_world("m", "z")
+    return {"": [_robot_of(hold_rest(skeleton), options)[-1]]}
+
+
+def _robot_of(
+    held: HeldMotion, options: WriteOptions
+) -> tuple[tuple[str, ...], list[RevoluteJoints], bytes]:
+    """Return the names of the links, the joints, and the robot of a motion."""
+    spell_link = partial(spelled_name, allowed="_")
+    names = spell_names(held.skeleton.names, spell_link, options)
     multibody = make_multibody(held.skeleton)
     joints = _revolute_joints(held, multibody, names, options)
-    return {"": [_robot(multibody, joints, names)]}
-
-
-def _link_names(skeleton: Skeleton, options: WriteOptions) -> tuple[str, ...]:
-    return spell_names(skeleton.names, lambda n: spelled_name(n, "_"), options)
+    return names, joints, _robot(multibody, joints, names)
 
 
 # --- joints --------------------------------------------------------------------------
@@ -159,9 +162,8 @@ def _robot(
     xml = XmlWriter()
     xml.open("robot", name="marey")
     # MuJoCo reads this; other programs ignore it.
-    xml.open("mujoco")
-    xml.leaf("compiler", fusestatic="false", discardvisual="false")
-    xml.close()
+    with xml.open("mujoco"):
+        xml.leaf("compiler", fusestatic="false", discardvisual="false")
     for body, joint in enumerate(multibody.joint.tolist()):
         _write_link(xml, multibody, body, names[joint])
         if body > 0:
@@ -171,11 +173,9 @@ def _robot(
             _write_revolute(xml, multibody, body, joints[body - 1], links)
         for fixed in multibody.fixed_joints(body):
             xml.leaf("link", name=names[fixed])
+            links = [names[joint], names[fixed]]
             position = multibody.joint_position[fixed]
-            _write_joint(
-                xml, names[fixed], "fixed", (names[joint], names[fixed]), position
-            )
-            xml.close()
+            _open_joint(xml, names[fixed], "fixed", links, position).close()
     return xml.render()
 
 
@@ -191,14 +191,12 @@ def _virtual_names(
 
 
 def _write_link(xml: XmlWriter, multibody: Multibody, body: int, name: str) -> None:
-    xml.open("link", name=name)
-    _write_inertia(
-        xml, multibody.mass[body], multibody.centre[body], multibody.inertia[body]
-    )
-    for bone in multibody.bones(body):
-        for use in ("visual", "collision"):
-            _write_cylinder(xml, use, bone)
-    xml.close()
+    mass, centre = multibody.mass[body], multibody.centre[body]
+    with xml.open("link", name=name):
+        _write_inertia(xml, mass, centre, multibody.inertia[body])
+        for bone in multibody.bones(body):
+            for use in ("visual", "collision"):
+                _write_cylinder(xml, use, bone)
 
 
 def _write_inertia(
@@ -207,27 +205,23 @@ def _write_inertia(
     centre: Float[Array, " 3"],
     inertia: Float[Array, "3 3"],
 ) -> None:
-    xml.open("inertial")
-    xml.leaf("origin", xyz=spell(centre), rpy="0 0 0")
-    xml.leaf("mass", value=spell(mass))
     entries = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
     values = inertia[np.triu_indices(3)]
-    xml.leaf("inertia", **dict(zip(entries, map(spell, values), strict=True)))
-    xml.close()
+    with xml.open("inertial"):
+        xml.leaf("origin", xyz=spell(centre), rpy="0 0 0")
+        xml.leaf("mass", value=spell(mass))
+        xml.leaf("inertia", **dict(zip(entries, map(spell, values), strict=True)))
 
 
 def _write_cylinder(xml: XmlWriter, use: str, bone: Bone) -> None:
     along = bone.end - bone.start
     R = shortest_rotation(np.array([0.0, 0.0, 1.0]), along)
     roll_pitch_yaw = geometry.euler_from_quat(geometry.quat_from_matrix(R), "ZYX")[::-1]
-    xml.open(use)
-    middle = 0.5 * (bone.start + bone.end)
-    xml.leaf("origin", xyz=spell(middle), rpy=spell(roll_pitch_yaw))
-    xml.open("geometry")
-    length = spell(float(np.linalg.norm(along)))
-    xml.leaf("cylinder", radius=spell(bone.radius), length=length)
-    xml.close()
-    xml.close()
+    middle, length = 0.5 * (bone.start + bone.end), float(np.linalg.norm(along))
+    with xml.open(use):
+        xml.leaf("origin", xyz=spell(middle), rpy=spell(roll_pitch_yaw))
+        with xml.open("geometry"):
+            xml.leaf("cylinder", radius=spell(bone.radius), length=spell(length))
 
 
 def _write_revolute(
@@ -241,37 +235,34 @@ def _write_revolute(
     position = multibody.position[body]
     for k, name in enumerate(joint.names):
         if k + 1 < len(joint.names):
-            xml.open("link", name=links[k + 1])
-            mass = multibody.mass[body]
+            mass = VIRTUAL_MASS * multibody.mass[body]
             inertia = multibody.inertia[body] + MIN_INERTIA / VIRTUAL_MASS * np.eye(3)
-            _write_inertia(
-                xml, VIRTUAL_MASS * mass, np.zeros(3), VIRTUAL_MASS * inertia
-            )
-            xml.close()
+            with xml.open("link", name=links[k + 1]):
+                _write_inertia(xml, mass, np.zeros(3), VIRTUAL_MASS * inertia)
         limited = bool(np.isfinite(joint.ranges[k]).all())
         kind = "revolute" if limited else "continuous"
-        _write_joint(xml, name, kind, links[k : k + 2], position)
-        xml.leaf("axis", xyz=spell(joint.axes[k]))
-        if limited:
-            low, high = map(spell, joint.ranges[k])
-            bounds = {"effort": MAX_EFFORT, "velocity": MAX_SPEED}
-            xml.leaf("limit", lower=low, upper=high, **bounds)
-        xml.close()
+        with _open_joint(xml, name, kind, links[k : k + 2], position):
+            xml.leaf("axis", xyz=spell(joint.axes[k]))
+            if limited:
+                low, high = map(spell, joint.ranges[k])
+                bounds = {"effort": MAX_EFFORT, "velocity": MAX_SPEED}
+                xml.leaf("limit", lower=low, upper=high, **bounds)
         position = np.zeros(3)
 
 
-def _write_joint(
+def _open_joint(
     xml: XmlWriter,
     name: str,
     kind: str,
     links: Sequence[str],
     position: Float[Array, " 3"],
-) -> None:
+) -> ExitStack:
     """Begin a joint between two links."""
-    xml.open("joint", name=name, type=kind)
+    joint = xml.open("joint", name=name, type=kind)
     xml.leaf("origin", xyz=spell(position), rpy="0 0 0")
     xml.leaf("parent", link=links[0])
     xml.leaf("child", link=links[1])
+    return joint
 
 
 FORMAT = Format(
