@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.numerics import geometry
+from marey.numerics.arrays import empty_array
 from marey.numerics.procrustes import poses_seen
 from marey.numerics.sensor_points import points_of_poses
 from marey.report import Finding
@@ -57,9 +58,7 @@ class Bodies:
     rms: Float[np.ndarray, " body"]
     """Root mean square residual of the rigid fit of each body's markers, in metres."""
 
-    marker_noise: Float[np.ndarray, " estimated"] = field(
-        default_factory=lambda: np.zeros(0)
-    )
+    marker_noise: Float[np.ndarray, " estimated"] = empty_array(0)
     """Noise of each marker relative to the others of its body, one standard deviation
     per axis in metres; empty if it was not estimated."""
 
@@ -71,14 +70,10 @@ class Bodies:
     """6-DoF sensors on the bodies. Bodies without any marker are sensors, each by its
     own name, when left out."""
 
-    sensor_body: Int[np.ndarray, " sensor"] = field(
-        default_factory=lambda: np.zeros(0, dtype=np.int64)
-    )
+    sensor_body: Int[np.ndarray, " sensor"] = empty_array(0, dtype=np.int64)
     """Body of each sensor."""
 
-    T_body_sensor: Float[np.ndarray, "sensor 4 4"] = field(
-        default_factory=lambda: np.zeros((0, 4, 4))
-    )
+    T_body_sensor: Float[np.ndarray, "sensor 4 4"] = empty_array(0, 4, 4)
     """Constant pose of each sensor in the frame of its body, in metres."""
 
     parents: Mapping[str, str] = field(default_factory=dict)

@@ -1,9 +1,11 @@
 """What every joint method returns."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+
+from marey.numerics.arrays import empty_array
 
 USUAL_DISTANCE_PERCENTILE = 75.0
 """Percentile of the distances between joints and their bodies that counts as the usual
@@ -58,30 +60,22 @@ class JointFits:
     """"ball", "universal", "hinge" or "fixed", one per pair; "ball" where the pair was
     not fitted."""
 
-    axis_covariance: Float[np.ndarray, "pair 6 6"] = field(
-        default_factory=lambda: np.zeros((0, 6, 6))
-    )
+    axis_covariance: Float[np.ndarray, "pair 6 6"] = empty_array(0, 6, 6)
     """Covariance of (axis_a, axis_b) of a hinge, in square radians; NaN for other kinds
     and for methods that do not estimate it."""
 
-    averaged_residual: Float[np.ndarray, " pair"] = field(
-        default_factory=lambda: np.zeros(0)
-    )
+    averaged_residual: Float[np.ndarray, " pair"] = empty_array(0)
     """Residual of poses averaged over a fraction of a second, in metres; noise that is
     independent from frame to frame averages out. NaN for methods without it."""
 
-    averaged_noise: Float[np.ndarray, " pair"] = field(
-        default_factory=lambda: np.zeros(0)
-    )
+    averaged_noise: Float[np.ndarray, " pair"] = empty_array(0)
     """The `averaged_residual` expected from measurement noise alone, in metres."""
 
-    looseness: Float[np.ndarray, " pair"] = field(default_factory=lambda: np.zeros(0))
+    looseness: Float[np.ndarray, " pair"] = empty_array(0)
     """Deviation of the markers of one body from a constant distance to the best point
     of the other, over their noise; NaN for bodies without markers."""
 
-    marker_spacing: Float[np.ndarray, " pair"] = field(
-        default_factory=lambda: np.zeros(0)
-    )
+    marker_spacing: Float[np.ndarray, " pair"] = empty_array(0)
     """Smallest distance between markers of the two bodies, over the typical distance of
     neighbouring markers; NaN for bodies without markers."""
 

@@ -8,6 +8,7 @@ from jaxtyping import Float
 
 from marey.errors import DataError, OptionError
 from marey.numerics import geometry
+from marey.numerics.arrays import empty_array
 from marey.skeleton import Skeleton
 from marey.take import EvenlySampled, Source
 
@@ -107,9 +108,7 @@ class Motion(EvenlySampled):
     start: float = 0.0
     """Time of the first frame in seconds."""
 
-    angle_sd: Float[np.ndarray, "frame joint 3"] = field(
-        default_factory=lambda: np.zeros((0, 0, 3))
-    )
+    angle_sd: Float[np.ndarray, "frame joint 3"] = empty_array(0, 0, 3)
     """Standard deviation of each joint rotation about the x, y and z axes of the
     joint's frame, in radians; 0 about axes on which the joint cannot rotate, NaN where
     nothing that was seen determines the angle, or where it is not known."""

@@ -1,7 +1,7 @@
 """The figure: joints, their offsets, axes and limits, and where the markers sit."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 
 from marey.errors import DataError
 from marey.numerics import geometry
+from marey.numerics.arrays import empty_array
 from marey.take import Take, match_labels
 
 Kind = Literal["root", "ball", "universal", "hinge", "fixed"]
@@ -38,54 +39,38 @@ class Skeleton:
     """"root" for the first joint and for it alone; "ball", "universal", "hinge" or
     "fixed" for the others; balls when left out."""
 
-    axes: Float[np.ndarray, "joint 2 3"] = field(
-        default_factory=lambda: np.zeros((0, 2, 3))
-    )
+    axes: Float[np.ndarray, "joint 2 3"] = empty_array(0, 2, 3)
     """Unit axes in the joint's frame: a hinge rotates about the first, a universal
     joint about the first and then the second; those of a ball are the swing axes x and
     y of `limits`. NaN where unused."""
 
-    limits: Float[np.ndarray, "joint 3 2"] = field(
-        default_factory=lambda: np.zeros((0, 3, 2))
-    )
+    limits: Float[np.ndarray, "joint 3 2"] = empty_array(0, 3, 2)
     """Least and greatest swing about x, swing about y and twist about the bone, in
     radians; a hinge uses the first, a universal joint the first two. NaN = free."""
 
     marker_labels: tuple[str, ...] = ()
     """One label per marker that is attached to a bone."""
 
-    marker_joint: Int[np.ndarray, " marker"] = field(
-        default_factory=lambda: np.zeros(0, dtype=np.int64)
-    )
+    marker_joint: Int[np.ndarray, " marker"] = empty_array(0, dtype=np.int64)
     """The joint whose bone each marker is attached to."""
 
-    marker_offset: Float[np.ndarray, "marker 3"] = field(
-        default_factory=lambda: np.zeros((0, 3))
-    )
+    marker_offset: Float[np.ndarray, "marker 3"] = empty_array(0, 3)
     """Position of each marker in the frame of its joint, in metres."""
 
     sensor_names: tuple[str, ...] = ()
-    sensor_joint: Int[np.ndarray, " sensor"] = field(
-        default_factory=lambda: np.zeros(0, dtype=np.int64)
-    )
+    sensor_joint: Int[np.ndarray, " sensor"] = empty_array(0, dtype=np.int64)
     """The joint whose bone each 6-DoF sensor is attached to."""
 
-    T_joint_sensor: Float[np.ndarray, "sensor 4 4"] = field(
-        default_factory=lambda: np.zeros((0, 4, 4))
-    )
+    T_joint_sensor: Float[np.ndarray, "sensor 4 4"] = empty_array(0, 4, 4)
     """Pose of each sensor in its joint's frame, in metres."""
 
-    covariance: Float[np.ndarray, "joint 3 3"] = field(
-        default_factory=lambda: np.zeros((0, 3, 3))
-    )
+    covariance: Float[np.ndarray, "joint 3 3"] = empty_array(0, 3, 3)
     """Covariance of each offset, in square metres; NaN where unknown."""
 
-    length_sd: Float[np.ndarray, " joint"] = field(default_factory=lambda: np.zeros(0))
+    length_sd: Float[np.ndarray, " joint"] = empty_array(0)
     """Standard deviation of each bone length, in metres; NaN where unknown."""
 
-    observed: Bool[np.ndarray, " joint"] = field(
-        default_factory=lambda: np.zeros(0, dtype=bool)
-    )
+    observed: Bool[np.ndarray, " joint"] = empty_array(0, dtype=bool)
     """Whether the recording determines each joint; all when left out. The others stand
     where usual people have them, so that the figure is whole, and are fixed."""
 

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.errors import DataError
+from marey.numerics.arrays import empty_array
 from marey.numerics.procrustes import points_seen, poses_seen
 from marey.report import Finding
 
@@ -94,9 +95,7 @@ class Event:
 class Analog:
     """Channels recorded beside the motion: force plates, EMG."""
 
-    values: Float[np.ndarray, "sample channel"] = field(
-        default_factory=lambda: np.zeros((0, 0))
-    )
+    values: Float[np.ndarray, "sample channel"] = empty_array(0, 0)
     labels: tuple[str, ...] = ()
     """One label per channel."""
 
@@ -120,9 +119,7 @@ class Analog:
 class Computed:
     """Quantities that the capture software computed: joint angles, moments, powers."""
 
-    values: Float[np.ndarray, "frame quantity 3"] = field(
-        default_factory=lambda: np.zeros((0, 0, 3))
-    )
+    values: Float[np.ndarray, "frame quantity 3"] = empty_array(0, 0, 3)
     """Three components of each quantity, as the file has them; NaN where unknown."""
 
     names: tuple[str, ...] = ()
@@ -186,9 +183,7 @@ class Take(EvenlySampled):
     rate: float
     """Frames per second."""
 
-    points: Float[np.ndarray, "frame marker 3"] = field(
-        default_factory=lambda: np.zeros((0, 0, 3))
-    )
+    points: Float[np.ndarray, "frame marker 3"] = empty_array(0, 0, 3)
     """Marker positions in the world, in metres. NaN where a marker was not seen."""
 
     labels: tuple[str, ...] = ()
@@ -197,20 +192,14 @@ class Take(EvenlySampled):
     subjects: tuple[str, ...] = ()
     """One subject per marker: "JOE" of "JOE:RTHI", "" where the file names none."""
 
-    filled: Bool[np.ndarray, "frame marker"] = field(
-        default_factory=lambda: np.zeros((0, 0), dtype=bool)
-    )
+    filled: Bool[np.ndarray, "frame marker"] = empty_array(0, 0, dtype=bool)
     """Which values were put in by cleaning rather than measured."""
 
-    confidence: Float[np.ndarray, "_ _"] = field(
-        default_factory=lambda: np.zeros((0, 0))
-    )
+    confidence: Float[np.ndarray, "_ _"] = empty_array(0, 0)
     """How sure a tracker of keypoints was of each position, by frame and marker, from
     0 to 1; NaN where nothing says it."""
 
-    T_world_sensor: Float[np.ndarray, "frame sensor 4 4"] = field(
-        default_factory=lambda: np.zeros((0, 0, 4, 4))
-    )
+    T_world_sensor: Float[np.ndarray, "frame sensor 4 4"] = empty_array(0, 0, 4, 4)
     """Pose of each 6-DoF sensor, in metres. NaN where it was not seen."""
 
     sensor_names: tuple[str, ...] = ()

@@ -8,11 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.anatomy import names as vrm
-
-Array = np.ndarray
+from marey.numerics.arrays import Array, Bool, Float, Int
 
 MIN_BEND_SINE = np.sin(np.radians(20.0))
 """Sine of the angle between two bones above which a frame determines the axis about

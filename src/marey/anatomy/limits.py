@@ -12,14 +12,12 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from marey.anatomy import names as vrm
 from marey.anatomy.limb_roll import MIN_COSINE
 from marey.errors import DataError, OptionError
+from marey.numerics.arrays import Array, Bool, Float
 from marey.skeleton import Skeleton
-
-Array = np.ndarray
 
 LIMIT_SLACK_RAD = np.radians(20.0)
 """Angle added at both ends of every published range, in radians. Higher permits poses

@@ -4,13 +4,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy import names as vrm
 from marey.articulated.tables import Nodes
+from marey.numerics.arrays import Array, Float
 from marey.skeleton import Skeleton
-
-Array = np.ndarray
 
 DENSITY = 1000.0
 """Density of a body, in kg/m^3: that of water, as published in every table. Higher

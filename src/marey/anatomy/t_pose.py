@@ -8,15 +8,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.anatomy import names as vrm
 from marey.anatomy.limb_roll import BodyTree, side_in_t_pose
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float, Int
 from marey.numerics.procrustes import shortest_rotations
 from marey.skeleton import Skeleton
-
-Array = np.ndarray
 
 FORWARD, LEFTWARD, UP = np.eye(3)
 

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.anatomy import names as vrm
 from marey.motion import Motion
+from marey.numerics.arrays import Array, Float, Int
 from marey.skeleton import Kind, Skeleton
 
-Array = np.ndarray
 Vector = Float[Array, " 3"]
 
 BONE_OF_STATURE = {

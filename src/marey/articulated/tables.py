@@ -4,16 +4,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.errors import DataError
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float, Int
 from marey.skeleton import Skeleton
 
 if TYPE_CHECKING:
     from marey.articulated.kinematics_kernel import KinematicTree
 
-Array = np.ndarray
 
 IDENTITY_QUATERNION = np.array([1.0, 0.0, 0.0, 0.0])
 

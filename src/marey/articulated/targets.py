@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.articulated.tables import Nodes
 from marey.errors import DataError, OptionError
+from marey.numerics.arrays import Array, Float, Int
 from marey.numerics.thresholds import MIN_POSE_POINTS, MOST
 from marey.skeleton import Skeleton
 from marey.take import Take, match_labels
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from marey.articulated.kinematics_kernel import KinematicTree
     from marey.articulated.targets_kernel import Targets
 
-Array = np.ndarray
 Recording = tuple[Float[Array, "frame column _"], Float[Array, "frame sensor 4 4"]]
 """Positions of markers in metres and poses of sensors, NaN where unseen. A fourth
 component of a marker is its confidence, the factor of its weight in that frame."""

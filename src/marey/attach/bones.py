@@ -4,14 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from marey.anatomy import names as vrm
 from marey.attach.match import JointMatch, path_between
+from marey.numerics.arrays import Array, Bool, Float
 from marey.numerics.thresholds import FEW, MOST, OUTLIER_SD, SKIN_MOTION_M
 from marey.skeleton import Skeleton
-
-Array = np.ndarray
 
 LENGTH_TOLERANCE = 0.01
 """Usual difference between two skeletons of one subject, of a bone and of all together,

@@ -5,14 +5,13 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy import names as vrm
 from marey.attach.bones import BoneComparison, strip
 from marey.attach.match import JointMatch, path_between
+from marey.numerics.arrays import Array, Float
 from marey.skeleton import Skeleton
 
-Array = np.ndarray
 Factors = Float[Array, " joint"]
 Parts = Mapping[str, JointMatch]
 

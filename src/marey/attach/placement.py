@@ -8,15 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy.t_pose import shortest_rotation
 from marey.attach.match import JointMatch, matched_below, nearest_match
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.numerics.thresholds import MIN_POSE_POINTS
 from marey.skeleton import Skeleton
-
-Array = np.ndarray
 
 
 def carry_over(

@@ -4,14 +4,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.attach.match import JointMatch, match_joints, matched_below, nearest_match
 from marey.attach.placement import carry_over
 from marey.errors import OptionError
+from marey.numerics.arrays import Array, Float
 from marey.skeleton import Skeleton
-
-Array = np.ndarray
 
 
 def place_template(skeleton: Skeleton, template: Skeleton) -> Skeleton:

@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Bool, Float, Int
 from marey.numerics.thresholds import FEW, MIN_POSE_POINTS, MOST
 from marey.skeleton import Skeleton
-
-Array = np.ndarray
 
 MAX_ITERATIONS = 10
 """Most rounds of matching and aligning."""

@@ -1,15 +1,13 @@
 """Covariance of the calibrated joint offsets."""
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.calibration.model import STUDENT_T_DOF, Estimate, KinematicModel
 from marey.calibration.moving_centers import follow_centers
 from marey.calibration.solver.bundle_adjustment import CalibrationFit
 from marey.calibration.solver.levenberg_marquardt import reduced_equations, residuals
+from marey.numerics.arrays import Array, Float
 from marey.numerics.thresholds import FEW
-
-Array = np.ndarray
 
 SOFT_TISSUE_SD_FACTOR = 1.5
 """Factor of standard deviations where soft tissue moves. Higher gives larger standard

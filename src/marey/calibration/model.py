@@ -19,9 +19,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.articulated.tables import pad_lists
+from marey.numerics.arrays import Array, Float, Int
 from marey.numerics.sensor_points import SENSOR_POINTS
 from marey.numerics.thresholds import FEW, MARKER_NOISE_M, OUTLIER_SD
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         KernelParameters,
     )
 
-Array = np.ndarray
 
 STUDENT_T_DOF = 8.0
 """Degrees of freedom of Student's t, the distribution of marker residuals. Higher gives

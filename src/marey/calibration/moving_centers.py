@@ -19,11 +19,9 @@ frames of the rows of o.
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.calibration.model import CenterMotion, Estimate, KinematicModel
-
-Array = np.ndarray
+from marey.numerics.arrays import Array, Bool, Float, Int
 
 
 def follow_centers(estimate: Estimate) -> Estimate:

@@ -12,7 +12,6 @@ from functools import cached_property
 from itertools import count
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.anatomy.whole_person import BONE_OF_STATURE
 from marey.calibration.model import (
@@ -23,9 +22,8 @@ from marey.calibration.model import (
 )
 from marey.calibration.problem import CalibrationProblem
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Bool, Float, Int
 from marey.numerics.thresholds import FEW, SKIN_MOTION_M
-
-Array = np.ndarray
 
 Terms = Sequence[tuple[Int[Array, " x"], Float[Array, "row x"]]]
 """Columns of some parameters, and their matrix."""

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.anatomy.names import has_tail, is_person
 from marey.articulated.targets import points_with_confidence
@@ -20,14 +19,13 @@ from marey.calibration.model import (
     ModelParameters,
 )
 from marey.errors import DataError
+from marey.numerics.arrays import Array, Bool, Float, Int
 from marey.numerics.procrustes import points_seen
 from marey.numerics.sensor_points import SENSOR_POINTS, points_of_poses
 from marey.numerics.thresholds import MIN_SAMPLES
 from marey.skeleton import Skeleton, marker_columns
 from marey.take import Take, match_labels
 from marey.tree import depth_first_order
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,15 +3,13 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.calibration.model import ModelParameters
 from marey.calibration.priors import determine_rotation
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.numerics.procrustes import fit_rigid
 from marey.numerics.thresholds import MARKER_NOISE_M, OUTLIER_SD
-
-Array = np.ndarray
 
 MIN_REATTACHMENT_M = OUTLIER_SD * MARKER_NOISE_M
 """Smallest median displacement of markers on their bodies between two takes, in metres,

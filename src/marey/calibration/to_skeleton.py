@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy.landmarks import find_landmarks
 from marey.anatomy.limb_roll import BodyTree, known_rolls, limb_sides
@@ -30,12 +29,11 @@ from marey.calibration.init.generic import is_movable_girdle
 from marey.calibration.problem import attached_points
 from marey.calibration.solver.bundle_adjustment import CalibrationFit
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.numerics.procrustes import points_seen
 from marey.numerics.sensor_points import SENSOR_POINTS, poses_of_points
 from marey.numerics.thresholds import FEW
 from marey.skeleton import Kind, Skeleton, bone_length_sd
-
-Array = np.ndarray
 
 
 def to_skeletons(

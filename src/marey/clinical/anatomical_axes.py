@@ -12,15 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from marey.anatomy import names as vrm
 from marey.anatomy.t_pose import UP, facing_rotation, shortest_rotation
 from marey.clinical.leg_axes import bone_of, landmarks_on, long_axes_of_legs
 from marey.motion import Motion
+from marey.numerics.arrays import Array, Bool, Float
 from marey.skeleton import Skeleton
-
-Array = np.ndarray
 
 LIMBS = (
     *(vrm.UPPER_ARM, vrm.LOWER_ARM, vrm.HAND),

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy import names as vrm
 from marey.anatomy.person_joints import recognise_person
@@ -16,11 +15,11 @@ from marey.clinical.plug_in_gait import leg_axes_of_wands
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = np.ndarray
 
 MIRROR = np.diag([1.0, -1.0, 1.0])
 """Swaps left and right."""

@@ -9,15 +9,13 @@ decides between front and back.
 from collections.abc import Mapping
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy import names as vrm
 from marey.anatomy.landmarks import Landmarks, find_landmarks
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.numerics.thresholds import MIN_POSE_POINTS
 from marey.skeleton import Skeleton
-
-Array = np.ndarray
 
 
 def landmarks_on(skeleton: Skeleton) -> Landmarks:

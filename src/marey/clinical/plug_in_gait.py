@@ -14,16 +14,15 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy import names as vrm
 from marey.clinical.anatomical_axes import SegmentAxes
 from marey.clinical.leg_axes import landmarks_on
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.skeleton import Skeleton
 
-Array = np.ndarray
 Points = Float[Array, "frame 3"]
 
 THETA, BETA = 0.5, 0.314

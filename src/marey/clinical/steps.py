@@ -5,15 +5,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.anatomy import names as vrm
 from marey.anatomy.name_schemes import recognise_joints
 from marey.clinical.joint_angles import JointAngles
 from marey.errors import DataError
 from marey.motion import Motion
-
-Array = np.ndarray
+from marey.numerics.arrays import Array, Float, Int
 
 CYCLE_POINTS = 101
 """Points of a gait cycle, from 0 to 100 per cent, as published curves have them."""

@@ -4,11 +4,9 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
-
-Array = np.ndarray
+from marey.numerics.arrays import Array, Bool, Float, Int
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,12 +1,11 @@
 """Body axes in every frame from few markers, a joint centre and a hinge axis."""
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.numerics.procrustes import shortest_rotations
 
-Array = np.ndarray
 Path = Float[Array, "frame 3"]
 
 

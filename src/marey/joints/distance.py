@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from marey.bodies import Bodies
 from marey.errors import DataError
@@ -35,10 +34,9 @@ from marey.joints.sphere.fit import MIN_POSITIONS
 from marey.joints.sphere.sandwich import sandwich_covariance
 from marey.joints.stacked_takes import StackedTakes
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Bool, Float
 from marey.numerics.resampling import evenly_spaced
 from marey.options import Options, number, options_from
-
-Array = np.ndarray
 
 PUBLISHED_ALPHA = 0.2
 """Penalty on the mean distance, published in DeAguiar2006, Sec. 4."""

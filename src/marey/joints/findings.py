@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy.joint_names import joint_name_and_exercise
 from marey.bodies import Bodies
@@ -19,6 +18,7 @@ from marey.joints.ball.normal_equations import (
 from marey.joints.noise import FALSE_ALARM_RATE
 from marey.joints.residuals import Homogeneity
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.numerics.thresholds import (
     CERTAIN_SD,
     MARKER_NOISE_M,
@@ -26,8 +26,6 @@ from marey.numerics.thresholds import (
     SKIN_MOTION_M,
 )
 from marey.report import Finding, Severity, mark_name
-
-Array = np.ndarray
 
 TINY_RANGE = 1e-6
 """Range of the elements of a pose, in metres or without unit, up to which a body does

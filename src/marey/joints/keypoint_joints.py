@@ -10,8 +10,6 @@ from marey.joint_fits import JointFits
 from marey.numerics import geometry
 from marey.numerics.procrustes import median_in_body
 
-Array = np.ndarray
-
 
 def set_keypoint_joints(takes: Sequence[Bodies], fits: JointFits) -> JointFits:
     r"""Return the joints, with the shared keypoint of two bones as their centre.

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
 from marey.joints.sphere.moments import SphereMoments, compute_moments
+from marey.numerics.arrays import Array, Bool, Float, Int
 from marey.numerics.procrustes import points_in_body
 from marey.numerics.resampling import evenly_spaced
 from marey.numerics.thresholds import (
@@ -21,8 +21,6 @@ from marey.numerics.thresholds import (
     MIN_SAMPLES,
     SPACING_RANK,
 )
-
-Array = np.ndarray
 
 MIN_PRIOR_SD_SPACINGS = 0.3
 """Smallest standard deviation of the prior of the joint centre, in usual spacings.

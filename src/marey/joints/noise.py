@@ -4,14 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
 from marey.joints.ball.normal_equations import FRAMES_PER_CHUNK
+from marey.numerics.arrays import Array, Bool, Float, Int
 from marey.numerics.noise import SMOOTH_ORDER, trimmed_variance, white_difference
 from marey.numerics.thresholds import FEW, MIN_SAMPLES
-
-Array = np.ndarray
 
 FALSE_ALARM_RATE = 1e-3
 """Probability of taking pure noise for motion, or for a take that differs. Higher calls

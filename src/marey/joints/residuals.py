@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
 from marey.errors import DataError
 from marey.joint_fits import JointFits
 from marey.joints.ball.fit import fit
-
-Array = np.ndarray
+from marey.numerics.arrays import Array, Float, Int
 
 
 def joint_residuals(

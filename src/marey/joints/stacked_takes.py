@@ -4,15 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.bodies import Bodies
 from marey.joints.noise import BodyNoise
 from marey.joints.sphere.moments import SphereMoments
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.take import Take
-
-Array = np.ndarray
 
 ROUNDING_SHARE = 1e-12
 """Rounding error of positions over the largest coordinate of the recording. Higher

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.errors import DataError
 from marey.joint_fits import JointFits
@@ -21,9 +20,8 @@ from marey.joints.ball.normal_equations import (
     zero_sums,
 )
 from marey.joints.noise import PoseNoise
+from marey.numerics.arrays import Array, Float
 from marey.options import Options, number, options_from
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

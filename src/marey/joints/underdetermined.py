@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 
 import numpy as np
-from jaxtyping import Bool
 
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
@@ -21,10 +20,9 @@ from marey.joints.hierarchy.root_to_leaf import (
     Poses,
     mean_relative_rotation,
 )
+from marey.numerics.arrays import Array, Bool
 from marey.numerics.procrustes import evaluate_fit, median_in_body
 from marey.tree import Tree
-
-Array = np.ndarray
 
 KEPT_COLUMNS = {"pair", "kind", "looseness", "marker_spacing"}
 """Fields of `JointFits` that do not depend on the poses of underdetermined bodies, and

@@ -1,16 +1,14 @@
 """One frame of a stream: markers and sensors at one moment, with its own clock."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import nan
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.errors import DataError
+from marey.numerics.arrays import Array, Float, empty_array
 from marey.take import MAX_COORDINATE_M
-
-Array = np.ndarray
 
 MAX_NAMES = 1024
 """Markers, and as many sensors, of one sender; further names are left out. Higher takes
@@ -38,15 +36,13 @@ class Frame:
     """Seconds on the monotonic clock of this machine when the packet came; NaN if it
     did not come by a stream."""
 
-    points: Float[Array, "marker 3"] = field(default_factory=lambda: np.zeros((0, 3)))
+    points: Float[Array, "marker 3"] = empty_array(0, 3)
     """Positions of the markers in metres; NaN where a marker was not seen."""
 
     labels: tuple[str, ...] = ()
     """One label or id per marker, "JOE:RTHI" with the subject."""
 
-    T_world_sensor: Float[Array, "sensor 4 4"] = field(
-        default_factory=lambda: np.zeros((0, 4, 4))
-    )
+    T_world_sensor: Float[Array, "sensor 4 4"] = empty_array(0, 4, 4)
     """Pose of each sensor in metres; NaN where it was not seen."""
 
     sensor_names: tuple[str, ...] = ()

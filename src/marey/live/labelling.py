@@ -5,14 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.live.frame import MAX_NAMES, UNLABELLED, Frame
 from marey.live.posing.tracking import LivePose
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float, Int
 from marey.numerics.thresholds import MIN_POSE_POINTS, OUTLIER_SD, SKIN_MOTION_M
-
-Array = np.ndarray
 
 GATE_M = OUTLIER_SD * SKIN_MOTION_M
 """Largest distance of a point from its prediction, in metres. Higher follows faster

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.errors import MissingExtraError, StreamError
 from marey.io.units_axes import METRES_PER_UNIT, parse_unit
 from marey.live.codecs.poses import make_poses
 from marey.live.frame import Frame
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float, Int
 
 CONTENT = "MoCap"
 """Type of streams of motion capture."""
@@ -27,8 +27,6 @@ ON_THIS_MACHINE = "[lab]\nKnownPeers = {}\n[multicast]\nResolveScope = machine\n
 MAX_CHANNELS = 30_000
 """Channels of a stream; others are refused. Higher takes more memory when somebody
 offers a stream of many channels."""
-
-Array = np.ndarray
 
 
 class Channel(NamedTuple):

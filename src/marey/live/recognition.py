@@ -8,16 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.live.frame import Frame
 from marey.live.labelling import GATE_M, assign_points
 from marey.live.posing.tracking import SkeletonTracker
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Bool, Float, Int
 from marey.numerics.thresholds import MIN_POSE_POINTS
 from marey.skeleton import Skeleton, rotating_joints
-
-Array = np.ndarray
 
 MAX_ROUNDS = 10
 """Most rounds of pose and labels; two or three are usual. Chosen by hand."""

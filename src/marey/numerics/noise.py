@@ -12,8 +12,8 @@ what is given (or its square).
 from math import comb, sqrt
 
 import numpy as np
-from jaxtyping import Float
 
+from marey.numerics.arrays import Array, Float
 from marey.numerics.robust import (
     CHI2_3_MEDIAN,
     CHI2_3_TRUNCATED_MEAN,
@@ -21,8 +21,6 @@ from marey.numerics.robust import (
     normal_length_quantile,
 )
 from marey.numerics.thresholds import OUTLIER_SD
-
-Array = np.ndarray
 
 SMOOTH_ORDER = 4
 """Order of the differences over time in which smooth motion nearly vanishes. Raised,

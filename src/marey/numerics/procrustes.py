@@ -3,13 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Bool, Float
 from marey.numerics.robust import CHI2_3_MEDIAN
 from marey.numerics.thresholds import FEW, MIN_POSE_POINTS, OUTLIER_SD, SAMPLE_FRAMES
-
-Array = np.ndarray
 
 SAMPLE_ITERATIONS = 10
 """Alternations of shape and poses on a sample of the frames."""

@@ -1,12 +1,10 @@
 """Some frames of a recording, and poses between its frames."""
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.numerics.thresholds import SAMPLE_FRAMES
-
-Array = np.ndarray
 
 
 def evenly_spaced(n_frames: int, max_frames: int = SAMPLE_FRAMES) -> slice:

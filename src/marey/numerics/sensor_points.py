@@ -1,12 +1,10 @@
 """A 6-DoF pose as points: what fits markers then fits sensors, too."""
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.numerics.thresholds import LEVER_ARM_M
-
-Array = np.ndarray
 
 TETRAHEDRON = np.array(
     [[1.0, 1.0, 1.0], [1.0, -1.0, -1.0], [-1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]]

@@ -5,18 +5,17 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy import names as vrm
 from marey.clinical import Gait, JointAngles
 from marey.errors import DataError
+from marey.numerics.arrays import Array, Float
 from marey.plot import style
 from marey.plot.style import GREY
 
 if TYPE_CHECKING:
     import matplotlib.figure
 
-Array = np.ndarray
 
 USUAL = ("hip_flexion", "knee_flexion", "ankle_dorsiflexion")
 """Angles that are drawn unless others are asked for, one panel each."""

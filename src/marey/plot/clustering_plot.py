@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
 from marey.errors import DataError
+from marey.numerics.arrays import Array, Float, Int
 from marey.plot.scene import check_take_number
 from marey.plot.style import GREY, INK, MM, escape_name, new_figure, with_style
 from marey.segmentation import pair_statistics
@@ -15,7 +15,6 @@ from marey.solution import Solution
 if TYPE_CHECKING:
     import matplotlib.figure
 
-Array = np.ndarray
 
 MIN_SPREAD_MM = 1e-2
 """Bottom of the scale in millimetres; smaller spreads are rounding. Chosen by hand."""

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.errors import DataError
+from marey.numerics.arrays import Array, Float, Int
 from marey.plot import style
 from marey.plot.style import BLUE, FAINT, GOLD, GREY, INK, MM
 from marey.skeleton import Skeleton
@@ -15,7 +15,6 @@ from marey.solution import Solution
 if TYPE_CHECKING:
     import matplotlib.figure
 
-Array = np.ndarray
 
 SCALE_MARGIN = 1.42
 """Width of the scale over the longest bone; the numbers are at its end."""

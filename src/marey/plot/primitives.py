@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
 
+from marey.numerics.arrays import Array, Float, Int
 from marey.plot.style import GREEN, INK
-
-Array = np.ndarray
 
 N_ELLIPSE_CORNERS = 48
 """Corners of the polygon that approximates an ellipse."""

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.errors import DataError, OptionError
 from marey.joints import joint_residuals as joint_residuals
+from marey.numerics.arrays import Array, Float
 from marey.plot import style
 from marey.plot.scene import check_take_number
 from marey.plot.style import BLUE, INK, MM, RED
@@ -17,7 +17,6 @@ from marey.solution import Solution
 if TYPE_CHECKING:
     import matplotlib.figure
 
-Array = np.ndarray
 
 MAX_ROWS = 8
 """Joints in one column of the figure; more joints make more columns."""

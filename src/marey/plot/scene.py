@@ -5,16 +5,15 @@ from dataclasses import dataclass, replace
 from typing import SupportsIndex
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.anatomy.names import SIDES, side_of, without_subject
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
+from marey.numerics.arrays import Array, Bool, Float, Int
 from marey.plot.primitives import Camera
 from marey.solution import Solution
 from marey.synth import Recording, Truth
 
-Array = np.ndarray
 JointPositions = Float[Array, "frame joint 3"]
 
 Frames = SupportsIndex | Sequence[int] | Int[Array, " still"]

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy.names import LEFT, RIGHT, SIDES
 from marey.motion import Motion
+from marey.numerics.arrays import Array, Float
 from marey.plot import style
 from marey.plot.primitives import (
     Camera,
@@ -33,7 +33,6 @@ from marey.synth import Recording, Truth
 if TYPE_CHECKING:
     import matplotlib.figure
 
-Array = np.ndarray
 
 MAX_WIDTH_IN, MAX_HEIGHT_IN = 6.1, 3.0
 """Largest width of all stills together and height of one, in inches."""

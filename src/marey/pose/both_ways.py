@@ -8,18 +8,16 @@ finds the right one. The cheaper of both solutions is chosen limb by limb.
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.articulated.targets import Recording, as_c_float64
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float, Int
 from marey.numerics.robust import runs
 from marey.pose.options import ANGLE_SD
 from marey.pose.trace import PoseTrace
 
 if TYPE_CHECKING:
     from marey.pose.solver import PoseSolver
-
-Array = np.ndarray
 
 
 def reverse_recording(recording: Recording) -> Recording:

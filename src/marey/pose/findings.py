@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from marey.motion import Motion
+from marey.numerics.arrays import Array, Bool, Float
 from marey.numerics.robust import runs
 from marey.numerics.thresholds import CERTAIN_SD, MIN_POSE_POINTS, MOST
 from marey.pose.options import MAX_RMS_RESIDUAL_M, UNSEEN_S
@@ -18,7 +18,6 @@ from marey.take import Take
 if TYPE_CHECKING:
     from marey.pose.gauss_newton.fit import GaussNewtonSolver
 
-Array = np.ndarray
 
 LONG_UNSEEN_S = 1.0
 """Occlusion of a joint, in seconds, from which on it is a warning. Chosen by hand."""

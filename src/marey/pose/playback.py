@@ -3,18 +3,16 @@
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.errors import DataError
 from marey.motion import ROUNDING, Motion
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.options import options_from
 from marey.pose.options import PlaybackOptions as PlaybackOptions
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take
-
-Array = np.ndarray
 
 
 def solve(

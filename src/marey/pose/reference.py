@@ -4,15 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float, Int
 from marey.numerics.resampling import evenly_spaced
 from marey.pose.retarget import retarget
 
-Array = np.ndarray
 Keys = Sequence[tuple[float, float]]
 
 REPEAT_COST = 0.5

@@ -8,16 +8,14 @@ carries the directions of its bone at rest in one skeleton to those in the other
 """
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.anatomy import names as vrm
 from marey.anatomy.person_joints import recognise_person
 from marey.anatomy.t_pose import shortest_rotation
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float, Int
 from marey.skeleton import Skeleton
-
-Array = np.ndarray
 
 TINY = 1e-9
 """Share of the bones that the joint before decides, where they leave a rotation open;

@@ -7,7 +7,6 @@ run may start from a reference motion, which is then a weak prior of the rotatio
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.articulated.tables import make_nodes
 from marey.articulated.targets import (
@@ -21,6 +20,7 @@ from marey.articulated.targets import (
 )
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Bool, Float, Int
 from marey.numerics.robust import runs
 from marey.numerics.thresholds import CERTAIN_SD
 from marey.pose.options import PoseOptions
@@ -33,8 +33,6 @@ from marey.take import Take
 if TYPE_CHECKING:
     from marey.articulated.kinematics_kernel import KinematicTree, PoseWorkspace
     from marey.articulated.targets_kernel import Targets
-
-Array = np.ndarray
 
 
 def frames_worse_than(

@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.numerics import geometry
-
-Array = np.ndarray
+from marey.numerics.arrays import Array, Float, Int
 
 STATISTICS = ("cost", "weight seen", "robust weight", "steps")
 """Columns of `PoseTrace.info` before the information on the blocks."""

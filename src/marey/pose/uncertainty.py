@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.articulated.tables import Nodes, make_nodes
 from marey.articulated.targets import (
@@ -16,6 +15,7 @@ from marey.articulated.targets import (
     recording_of,
 )
 from marey.motion import Motion
+from marey.numerics.arrays import Array, Float
 from marey.numerics.noise import SMOOTH_ORDER, trimmed_variance, white_difference
 from marey.numerics.resampling import evenly_spaced
 from marey.numerics.thresholds import CERTAIN_SD, MIN_SAMPLES
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from marey.articulated.kinematics_kernel import KinematicTree, PoseWorkspace
     from marey.articulated.targets_kernel import Targets
 
-Array = np.ndarray
 
 UNKNOWN_ANGLE_SD = np.pi / np.sqrt(3.0)
 """Standard deviation of an angle of which nothing is known, in radians: uniform over a

@@ -2,18 +2,14 @@
 
 import re
 
-import numpy as np
-from jaxtyping import Int
-
 from marey.anatomy.names import FOOT, HAND, HIPS, TOES, without_subject
 from marey.anatomy.naming import Naming, NamingInput, find_names
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Int
 from marey.numerics.resampling import evenly_spaced
 from marey.tree import Tree, breadth_first_order
-
-Array = np.ndarray
 
 CERTAIN_NAMES = (HIPS, HAND, FOOT, TOES)
 """Bodies that the tree determines, whatever markers they have: where the legs meet, and

@@ -4,7 +4,6 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy.limb_roll import BodyTree, known_rolls, limb_sides
 from marey.anatomy.names import is_person, without_subject
@@ -13,13 +12,12 @@ from marey.bodies import Bodies
 from marey.errors import DataError
 from marey.joint_fits import JointFits
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.numerics.resampling import evenly_spaced
 from marey.rig.rest_pose import find_rest_frame, rest_rotations
 from marey.rig.tree_joints import TreeJoints, find_tree_joints
 from marey.skeleton import Kind, Skeleton, bone_length_sd
 from marey.tree import Tree
-
-Array = np.ndarray
 
 END_KIND: Kind = "fixed"
 """Kind of the joint at the end of a leaf."""

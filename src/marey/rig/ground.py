@@ -3,13 +3,11 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.motion import GroundPlane
+from marey.numerics.arrays import Array, Float
 from marey.numerics.thresholds import FEW, MIN_SAMPLES, MOST
 from marey.take import Take
-
-Array = np.ndarray
 
 MAX_STILL_SPEED = FEW
 """Largest speed of a point that holds still, in extents of the recording per

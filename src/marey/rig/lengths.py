@@ -14,15 +14,14 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.errors import DataError
 from marey.numerics import robust
+from marey.numerics.arrays import Array, Bool, Float, Int
 from marey.numerics.thresholds import MARKER_NOISE_M
 from marey.skeleton import Skeleton
 from marey.tree import breadth_first_order
 
-Array = np.ndarray
 Positions = Float[Array, "frame joint 3"]
 
 

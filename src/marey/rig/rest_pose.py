@@ -1,12 +1,10 @@
 """The rest pose of a skeleton that is none of a person: a typical frame."""
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
 from marey.errors import DataError
-
-Array = np.ndarray
+from marey.numerics.arrays import Array, Float, Int
 
 
 def find_rest_frame(bodies: Bodies, order: Int[Array, " body"]) -> int:

@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.joint_fits import JointFits
+from marey.numerics.arrays import Array, Bool, Float, Int
 from marey.tree import Tree, breadth_first_order
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, slots=True, eq=False)

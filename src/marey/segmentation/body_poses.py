@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Bool, Float, Int
 from marey.numerics.procrustes import RigidFit, evaluate_fit, fit_rigid, median_in_body
 from marey.report import Finding, mark_name
 from marey.segmentation.clusters.cross_validation import (
@@ -24,8 +24,6 @@ from marey.segmentation.clusters.pair_statistics import (
     pair_statistics,
 )
 from marey.take import Take
-
-Array = np.ndarray
 
 
 def bodies_from_members(

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.errors import DataError
+from marey.numerics.arrays import Array, Bool, Float, Int
 from marey.numerics.resampling import evenly_spaced
 from marey.numerics.thresholds import FEW, MIN_NOISE_SPACINGS, MIN_SAMPLES
 from marey.report import Finding
@@ -17,8 +17,6 @@ from marey.segmentation.clusters.pair_statistics import (
 )
 from marey.segmentation.labels.spelling import is_name
 from marey.take import Take
-
-Array = np.ndarray
 
 
 def select_common_markers(takes: Sequence[Take]) -> tuple[Take, ...]:

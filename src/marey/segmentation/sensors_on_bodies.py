@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.anatomy import names as vrm
 from marey.bodies import Bodies
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float, Int
 from marey.numerics.noise import trimmed_variance, white_difference
 from marey.numerics.procrustes import fit_rigid
 from marey.numerics.sensor_points import points_of_poses, poses_of_points
@@ -25,8 +25,6 @@ from marey.numerics.thresholds import (
     SKIN_MOTION_M,
 )
 from marey.report import Finding
-
-Array = np.ndarray
 
 DIFFERENCE_ORDER = 2
 """Order of the differences over time that separate white noise from motion."""

@@ -7,10 +7,10 @@ body of markers shows the offset: only at the right time do the two move as one.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float, Int
 from marey.numerics.resampling import resample_poses
 from marey.numerics.thresholds import FEW, MIN_SAMPLES, OUTLIER_SD, SKIN_MOTION_M
 from marey.report import Finding
@@ -22,8 +22,6 @@ from marey.segmentation.sensors_on_bodies import (
     white_variance,
 )
 from marey.take import Take
-
-Array = np.ndarray
 
 MAX_OFFSET_S = 1.0
 """Largest time offset that is searched, in seconds; higher takes longer, and may find

@@ -4,11 +4,11 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.errors import OptionError
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.synth.corruption.options import merge_options
 from marey.synth.figures.build import JointSpec, SurfaceRow, Y, Z, build_figure
 from marey.synth.figures.figure import (
@@ -23,7 +23,6 @@ from marey.synth.performance.motions import reach
 from marey.synth.recording import Sensors, capture
 from marey.synth.truth import Link, Recording
 
-Array = np.ndarray
 SceneName = Literal["together", "handover", "clasp"]
 
 HANDOVER_DISTANCE, CLASP_DISTANCE, SIDE_OFFSET = 0.76, 0.58, 0.06

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.errors import import_extra
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from marey.solution import Solution
     from marey.take import Take
 
-Array = np.ndarray
 
 SPACE = ("x", "y", "z")
 QUATERNION = ("w", "x", "y", "z")

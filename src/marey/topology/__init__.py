@@ -42,8 +42,6 @@ from marey.topology.weights import PairValues, count_bodies, resolve_weight
 from marey.topology.weights import edge_costs as edge_costs
 from marey.tree import Tree
 
-Array = np.ndarray
-
 
 def infer_tree(
     joints: JointFits,

@@ -7,6 +7,7 @@ those of the tree closes a loop (OBrien2000, Sec. 5).
 import numpy as np
 
 from marey.joint_fits import JointFits
+from marey.numerics.arrays import Array
 from marey.numerics.thresholds import FEW, MARKER_NOISE_M, MOST, OUTLIER_SD
 from marey.topology.spanning_forest import (
     AdjacencyList,
@@ -18,8 +19,6 @@ from marey.topology.spanning_forest import (
 )
 from marey.topology.weights import PairValues, count_bodies, is_within_noise
 from marey.tree import Loop
-
-Array = np.ndarray
 
 MAX_LOOP_RESIDUAL_RATIO = 1.5
 """Largest residual of a joint that closes a loop, as a multiple of the noise and of the

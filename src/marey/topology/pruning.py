@@ -5,9 +5,9 @@ that the tree becomes a forest: one tree per subject and per loose object.
 """
 
 import numpy as np
-from jaxtyping import Bool
 
 from marey.joint_fits import JointFits
+from marey.numerics.arrays import Array, Bool
 from marey.numerics.thresholds import CERTAIN_SD, OUTLIER_SD, SKIN_MOTION_M
 from marey.topology.spanning_forest import (
     DOUBTFUL_MARGIN,
@@ -22,8 +22,6 @@ from marey.topology.weights import (
     is_within_noise,
     smallest_per_body,
 )
-
-Array = np.ndarray
 
 MAX_RESIDUAL_RATIO = CERTAIN_SD
 """Largest residual of a joint, as a multiple of the best residual of a typical body, or

@@ -8,13 +8,11 @@ edge costs of `weights` are the weights. An edge is named by its row in
 from collections.abc import Iterable
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.joint_fits import JointFits
+from marey.numerics.arrays import Array, Bool, Float, Int
 from marey.topology.weights import PairValues, count_bodies
 from marey.tree import Tree
-
-Array = np.ndarray
 
 Pairs = Int[Array, "pair 2"]
 """The two bodies of each candidate joint."""

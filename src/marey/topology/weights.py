@@ -8,13 +8,11 @@ of the two bodies, or replace it by quantities that bodies of few markers have, 
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from marey.errors import OptionError
 from marey.joint_fits import JointFits
+from marey.numerics.arrays import Array, Bool, Float
 from marey.numerics.thresholds import FEW, OUTLIER_SD
-
-Array = np.ndarray
 
 PairValues = Float[Array, " pair"]
 """One number for each candidate joint."""

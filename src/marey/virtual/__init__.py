@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from marey.errors import DataError
 from marey.numerics import geometry, robust
+from marey.numerics.arrays import Array, Bool, Float
 from marey.numerics.thresholds import FEW, MARKER_NOISE_M, OUTLIER_SD, SKIN_MOTION_M
 from marey.report import Finding
 from marey.skeleton import Skeleton
@@ -22,8 +22,6 @@ from marey.virtual.limbs import LAYOUTS as LAYOUTS
 from marey.virtual.limbs import VirtualLimb as VirtualLimb
 from marey.virtual.limbs import check_limbs, driving_sensors, make_limbs
 from marey.virtual.zero_pose import calibrate_sensors as calibrate_sensors
-
-Array = np.ndarray
 
 MAX_SEPARATION_M = OUTLIER_SD * SKIN_MOTION_M
 """Median separation of a joint, or its growth over the take, in metres, beyond which

@@ -1,15 +1,14 @@
 """Bones aimed at the joint of another limb, with or without a hint of their twist."""
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy.limb_roll import MIN_BEND_SINE
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.numerics.procrustes import shortest_rotations
 from marey.skeleton import Skeleton
 from marey.virtual.limbs import VirtualLimb, bend_axis
 
-Array = np.ndarray
 Vector = Float[Array, " 3"]
 Matrix = Float[Array, "3 3"]
 

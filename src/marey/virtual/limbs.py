@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from marey.anatomy import names as vrm
 from marey.anatomy.limits import human_ranges
 from marey.errors import DataError, OptionError
+from marey.numerics.arrays import Array, Bool, Float
 from marey.skeleton import Skeleton, rotating_joints
 
-Array = np.ndarray
 Constraint = Literal["measured", "oriented", "aimed", "rigid"]
 
 

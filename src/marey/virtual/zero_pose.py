@@ -3,14 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.errors import DataError
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.numerics.thresholds import CERTAIN_SD, SKIN_MOTION_M
 from marey.skeleton import Skeleton
-
-Array = np.ndarray
 
 MIN_HORIZONTAL_SPREAD_M = CERTAIN_SD * SKIN_MOTION_M
 """Least rms distance of the sensors from their vertical centre line, in metres, from

@@ -5,13 +5,11 @@ from dataclasses import dataclass, field, replace
 from typing import Optional
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float, Int
 from marey.skeleton import OPTIONAL, Skeleton
-
-Array = np.ndarray
 
 
 @dataclass(slots=True, eq=False)

@@ -11,16 +11,14 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy import names as vrm
 from marey.anatomy.landmarks import Landmarks
 from marey.anatomy.limb_roll import MIN_BEND_SINE
 from marey.anatomy.names import SIDES
 from marey.calibration.model import KinematicModel
+from marey.numerics.arrays import Array, Float
 from marey.numerics.thresholds import MIN_SAMPLES, MOST
-
-Array = np.ndarray
 
 LEFTWARD = dict(zip(SIDES, (1.0, -1.0), strict=True))
 """Sign of the lateral direction of each side along the axis to the left."""

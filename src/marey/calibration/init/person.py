@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from marey.anatomy.landmarks import Landmarks
 from marey.anatomy.names import (
@@ -53,10 +52,9 @@ from marey.calibration.solver.bundle_adjustment import (
     pose_sampled_frames,
 )
 from marey.calibration.solver.levenberg_marquardt import fit_poses, residuals
+from marey.numerics.arrays import Array, Bool, Float
 from marey.numerics.procrustes import points_seen
 from marey.numerics.thresholds import MIN_SAMPLES, SKIN_MOTION_M
-
-Array = np.ndarray
 
 TEST_FRAMES = 30
 """Frames of all takes together, but `MIN_SAMPLES` of each, on which candidates for

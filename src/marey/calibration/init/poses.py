@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.calibration.model import FramePoses, ModelParameters
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float, Int
 from marey.numerics.procrustes import points_seen
 from marey.numerics.thresholds import MARKER_NOISE_M, MIN_SAMPLES
-
-Array = np.ndarray
 
 MIN_VISIBILITY = 0.5
 """A frame is sampled if it shows at least this share of the most markers ever seen at

@@ -1,12 +1,10 @@
 """Candidate frames for reading a person's landmarks."""
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy.landmarks import Landmarks
 from marey.anatomy.names import SIDES
-
-Array = np.ndarray
+from marey.numerics.arrays import Array, Float
 
 N_CANDIDATES = 6
 """Most candidate frames. More take longer. Chosen by hand."""

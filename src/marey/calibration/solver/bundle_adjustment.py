@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.calibration.init.poses import initial_poses
 from marey.calibration.model import Estimate
@@ -25,9 +24,8 @@ from marey.calibration.solver.levenberg_marquardt import (
     levenberg_marquardt_step,
     residuals,
 )
+from marey.numerics.arrays import Array, Float
 from marey.numerics.thresholds import MIN_SAMPLES
-
-Array = np.ndarray
 
 MAX_ITERATIONS = 16
 """Most rounds of a step and an estimate of the noise."""

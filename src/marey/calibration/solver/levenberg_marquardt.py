@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.articulated.targets import as_c_float64
 from marey.calibration.model import Estimate, FramePoses
@@ -30,8 +29,8 @@ from marey.calibration.moving_centers import (
     with_center_equations,
 )
 from marey.calibration.priors import Prior
+from marey.numerics.arrays import Array, Bool, Float, Int
 
-Array = np.ndarray
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

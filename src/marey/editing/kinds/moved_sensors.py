@@ -10,7 +10,6 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.bodies import Bodies
 from marey.editing.draft import EditStep
@@ -26,12 +25,11 @@ from marey.editing.kinds.null_models import (
 from marey.edits import Edit
 from marey.errors import DataError
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.pipeline.stages.subjects import SubjectFit
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take
-
-Array = np.ndarray
 
 SENSOR_EDITS = ("place-sensor", "null-model")
 

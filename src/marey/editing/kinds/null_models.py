@@ -11,19 +11,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from marey.editing.draft import EditStep, PlanDraft
 from marey.edits import Edit
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Bool, Float
 from marey.numerics.sensor_points import points_of_poses, poses_of_points
 from marey.pipeline.stages.subjects import SubjectFit
 from marey.pose import fit_pose
 from marey.skeleton import Skeleton, marker_columns
 from marey.take import Take
 from marey.virtual import calibrate_sensors
-
-Array = np.ndarray
 
 Start = tuple[int, int]
 """Take and frame from which a null model holds."""

@@ -5,18 +5,16 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.editing.draft import EditStep, PlanDraft
 from marey.joints import JointFits
+from marey.numerics.arrays import Array, Bool, Float, Int
 from marey.topology.spanning_forest import (
     adjacency_list,
     minimum_spanning_forest,
     root_forest,
 )
 from marey.tree import Tree
-
-Array = np.ndarray
 
 
 def plan_edge(draft: PlanDraft, step: EditStep) -> None:

@@ -4,16 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.anatomy.masses import RADIUS_PER_LENGTH, estimate_bones, estimate_masses
 from marey.anatomy.names import is_person
 from marey.anatomy.person_joints import recognise_person
 from marey.articulated.tables import make_nodes
+from marey.numerics.arrays import Array, Float, Int
 from marey.skeleton import Skeleton
 from marey.tree import depth_first_order
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, slots=True, eq=False)

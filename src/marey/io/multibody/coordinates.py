@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.io.contract import WriteOptions
 from marey.io.text.rotations import MAX_ANGLE_ERROR_RAD, change_axes
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.report import mark_name
 from marey.skeleton import Skeleton
-
-Array = np.ndarray
 
 PATH_STEPS = 9
 """Rotations on the way from zero to a pose, so that angles are followed without jumps.

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.articulated.tables import make_nodes
 from marey.io.contract import WriteOptions
@@ -12,9 +11,8 @@ from marey.io.text.rotations import MAX_ANGLE_ERROR_RAD, hold_last_pose
 from marey.io.text.timing import check_even_rate
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.skeleton import Kind, Skeleton
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.anatomy import names as vrm
 from marey.anatomy.masses import RADIUS_PER_LENGTH
@@ -19,11 +18,9 @@ from marey.anatomy.name_schemes import recognise_joints
 from marey.io.scene import surfaces
 from marey.io.scene.surfaces import TriangleMesh
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Bool, Float, Int
 from marey.skeleton import Skeleton
 from marey.tree import list_children
-
-Array = np.ndarray
-
 
 MAX_FINENESS = 4
 """Steps on each edge of the octahedron that a ball is made from. Higher makes rounder

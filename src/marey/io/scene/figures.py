@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.io.scene.body_mesh import BodyMesh, build_body_mesh
 from marey.io.text.names import make_unique, printable_name
@@ -13,11 +12,10 @@ from marey.io.text.rotations import hold_last_pose
 from marey.io.text.timing import check_even_rate
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.skeleton import Skeleton
 from marey.solution import Solution, Subject
 from marey.take import Take
-
-Array = np.ndarray
 
 COLORS = (
     (0.80, 0.62, 0.47),

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
 
-Array = np.ndarray
+from marey.numerics.arrays import Array, Float, Int
 
 
 class TriangleMesh(NamedTuple):

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
@@ -16,8 +15,7 @@ from marey.joints.ball.closed_form import (
 from marey.joints.ball.hinge import KINDS, axis_covariance, hinge_axes
 from marey.joints.ball.normal_equations import Pairs, PerPair
 from marey.joints.noise import PoseNoise
-
-Array = np.ndarray
+from marey.numerics.arrays import Array, Float
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,13 +9,11 @@ second order (METHODS.md, Sec. 2.2).
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from marey.joints.ball.normal_equations import NormalEquations, Pairs, PerPair
 from marey.joints.noise import PoseNoise, rotation_shrinkage
+from marey.numerics.arrays import Array, Bool, Float
 from marey.numerics.thresholds import CERTAIN_SD, MAX_PLAY_RAD, OUTLIER_SD
-
-Array = np.ndarray
 
 MIN_EIGENVALUE = 1e-10
 """Eigenvalues of A (no unit) below this are rounding: a swing of about 1e-5 rad.

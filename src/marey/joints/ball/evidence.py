@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from marey.bodies import Bodies
 from marey.joints.ball.closed_form import solve_centers, uncorrected_system
@@ -18,10 +17,9 @@ from marey.joints.ball.normal_equations import (
     sum_pairs_at_anchors,
 )
 from marey.joints.noise import PoseNoise
+from marey.numerics.arrays import Array, Bool, Float
 from marey.numerics.resampling import evenly_spaced
 from marey.numerics.thresholds import MOTION_TIME_S
-
-Array = np.ndarray
 
 RESIDUAL_ROUNDING = 1e-7
 """Residual over the distance of two bodies below which it is rounding. Higher brings

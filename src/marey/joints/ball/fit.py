@@ -12,7 +12,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
@@ -58,10 +57,10 @@ from marey.joints.noise import (
     rotation_shrinkage,
 )
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Bool, Float, Int
 from marey.numerics.thresholds import MAX_NON_ROTATION, OUTLIER_SD
 from marey.options import Options, choice, number, options_from
 
-Array = np.ndarray
 Rows = Int[Array, " row"]
 
 NOISE_HEADROOM = 1.25

@@ -19,12 +19,10 @@ squares of OBrien2000 are biased. Frames are reweighted by Tukey's biweight.
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from marey.joints.ball.pair_frames import tukey_weights
 from marey.joints.noise import rotation_shrinkage
-
-Array = np.ndarray
+from marey.numerics.arrays import Array, Bool, Float
 
 MAX_ITERATIONS = 20
 """Largest number of Gauss-Newton iterations. Chosen by hand."""

@@ -9,15 +9,13 @@ contradicts its Eqs. 11 and 12.
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from marey.joints.axes_from_points import unit_vectors
 from marey.joints.ball.closed_form import NOISE_UNCERTAINTY, EigenSystem
 from marey.joints.ball.normal_equations import PerPair
 from marey.joints.ball.pair_frames import correlation_length
+from marey.numerics.arrays import Array, Bool, Float
 from marey.numerics.thresholds import CERTAIN_SD, MAX_PLAY_RAD, OUTLIER_SD
-
-Array = np.ndarray
 
 KINDS = ("ball", "hinge", "fixed", "fixed")
 """Kind of a joint by the number of directions that the motion leaves free. A rotation

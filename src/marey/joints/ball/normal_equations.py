@@ -14,9 +14,9 @@ sums only over the frames in which both are seen. Sums of windows and of takes a
 from dataclasses import dataclass, fields
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
-Array = np.ndarray
+from marey.numerics.arrays import Array, Bool, Float, Int
+
 Pairs = Int[Array, "pair 2"]
 PerPair = Float[Array, " pair"]
 

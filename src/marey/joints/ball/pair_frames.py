@@ -3,14 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.joints.ball.normal_equations import NormalEquations, Pairs, PerPair
+from marey.numerics.arrays import Array, Bool, Float, Int
 from marey.numerics.noise import median_variance
 from marey.numerics.robust import runs
 from marey.numerics.thresholds import MIN_SAMPLES
-
-Array = np.ndarray
 
 TUKEY_CUTOFF_SIGMAS = 8.0
 """Standard deviations of a whitened residual at which Tukey's biweight reaches zero.

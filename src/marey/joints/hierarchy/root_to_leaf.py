@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.bodies import Bodies
 from marey.errors import DataError
@@ -24,11 +23,11 @@ from marey.joints.sphere.fit import Sphere, SphereEstimator, fit_sphere
 from marey.joints.sphere.moments import compute_moments
 from marey.joints.stacked_takes import StackedTakes
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float, empty_array
 from marey.numerics.procrustes import fit_rigid
 from marey.numerics.thresholds import FEW
 from marey.skeleton import Kind
 
-Array = np.ndarray
 Path = Float[Array, "frame 3"]
 PosePath = Float[Array, "frame 4 4"]
 Poses = Float[Array, "frame body 4 4"]
@@ -74,16 +73,14 @@ class BodyConstants:
     off_axis_rotation: float = 0.0
     """Root mean square rotation of a hinge across its axis, in radians."""
 
-    center_in_body: Float[Array, " 3"] = field(default_factory=lambda: np.zeros(3))
+    center_in_body: Float[Array, " 3"] = empty_array(3)
     """Joint centre in the body's own axes, in metres; zero for the root."""
 
-    points_in_body: Float[Array, "point 3"] = field(
-        default_factory=lambda: np.zeros((0, 3))
-    )
+    points_in_body: Float[Array, "point 3"] = empty_array(0, 3)
     """Markers, then the joint and a point of its axis, in the body's own axes; with the
     pose source "direction" its rest direction in the parent's axes."""
 
-    weights: Float[Array, " point"] = field(default_factory=lambda: np.zeros(0))
+    weights: Float[Array, " point"] = empty_array(0)
     """Weight of each of these points in the pose of the body."""
 
     pose_source: PoseSource

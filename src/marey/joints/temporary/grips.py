@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
@@ -17,6 +16,7 @@ from marey.joints.temporary.window_motions import (
     window_motions,
 )
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.numerics.thresholds import (
     LEVER_ARM_M,
     MARKER_NOISE_M,
@@ -26,8 +26,6 @@ from marey.numerics.thresholds import (
     OUTLIER_SD,
 )
 from marey.tree import Loop, Tree
-
-Array = np.ndarray
 
 BLOCK_S, WINDOW_BLOCKS = 0.5, 2
 """Length of a block of frames, in seconds, and blocks in a window: windows of one

@@ -7,12 +7,10 @@ where its wrist serves as the third; the distances of its markers are not.
 from math import prod
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.bodies import Bodies
 from marey.joints.noise import PoseNoise
-
-Array = np.ndarray
+from marey.numerics.arrays import Array, Float
 
 MIN_DISTANCES = 3
 """Smallest number of distances that show a grip, as those of one marker from three of a

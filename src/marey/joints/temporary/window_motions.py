@@ -6,7 +6,6 @@ from functools import reduce
 from operator import add
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.joints.ball.normal_equations import (
     PairSums,
@@ -15,9 +14,8 @@ from marey.joints.ball.normal_equations import (
     sum_pairs,
 )
 from marey.joints.noise import PoseNoise
+from marey.numerics.arrays import Array, Float, Int
 from marey.numerics.thresholds import LEVER_ARM_M
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,6 @@ import struct
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy import names as vrm
 from marey.errors import StreamError
@@ -17,6 +16,7 @@ from marey.live.codecs.packet import Packet
 from marey.live.codecs.poses import make_poses
 from marey.live.frame import Frame
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 
 PROTOCOL, PORT = "mxtp", 9763
 MAGIC = b"MXTP02"
@@ -52,8 +52,6 @@ XSENS_WORDS = {
     vrm.TOES: "Toe",
 }
 """Xsens's words for bodies that marey names otherwise, without sides."""
-
-Array = np.ndarray
 
 
 class Datagram(NamedTuple):

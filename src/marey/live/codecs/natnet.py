@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.errors import OptionError, StreamError
 from marey.live.codecs.packet import Packet
 from marey.live.codecs.poses import make_poses
 from marey.live.frame import UNLABELLED, Frame
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 
 PROTOCOL, COMMAND_PORT, DATA_PORT = "natnet", 1510, 1511
 MULTICAST = "239.255.42.99"
@@ -41,7 +41,6 @@ MARKER_NAMES, BODY_ROTATIONS = (4, 0), (4, 2)
 """First versions whose models have names of a body's markers, and a rotation."""
 
 T = TypeVar("T")
-Array = np.ndarray
 Poses = dict[str, Float[Array, "4 4"]]
 
 

@@ -1,11 +1,9 @@
 """Poses from the numbers of packets, which may be anything."""
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.numerics import geometry
-
-Array = np.ndarray
+from marey.numerics.arrays import Array, Float
 
 
 def make_poses(

@@ -11,12 +11,12 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.errors import StreamError
 from marey.live.codecs.packet import Packet
 from marey.live.frame import Frame
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 
 PROTOCOL, PORT = "qtm", 22223
 ERROR, COMMAND, XML, DATA = range(4)
@@ -34,7 +34,6 @@ MAX_SCALE_ERROR = 1e-3
 rotation. Higher takes damaged matrices for rotations."""
 
 MM = 1e-3
-Array = np.ndarray
 
 
 class QtmNames(NamedTuple):

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy import names as vrm
 from marey.errors import StreamError
@@ -24,6 +23,7 @@ from marey.live.codecs.osc import (
 from marey.live.codecs.poses import make_poses
 from marey.live.frame import MAX_NAMES, Frame
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 
 PROTOCOL, PORT = "vmc", 39539
 ROOT, BONE = "/VMC/Ext/Root/Pos", "/VMC/Ext/Bone/Pos"
@@ -39,7 +39,6 @@ which networks cut and lose."""
 R_UNITY_WORLD = np.array([[-1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]])
 """marey's axes in those of Unity; a reflection, since Unity is left-handed."""
 
-Array = np.ndarray
 FINGERS = ("Thumb", "Index", "Middle", "Ring", "Little")
 PHALANGES = ("Proximal", "Intermediate", "Distal")
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.errors import DataError
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float, Int
 from marey.numerics.thresholds import FOLDS, LEVER_ARM_M
 from marey.pipeline import SolveOptions
 from marey.pipeline.progress import Clock
@@ -17,8 +17,6 @@ from marey.pipeline.stages.takes import clean_takes, read_takes
 from marey.pose import solve_pose
 from marey.skeleton import Skeleton, marker_columns
 from marey.take import Take
-
-Array = np.ndarray
 
 TEST_PIECES, TEST_FRAMES = 4, 24
 """Pieces of the frames in which hidden markers are predicted, and frames of each.

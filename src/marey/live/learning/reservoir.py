@@ -5,13 +5,11 @@ from math import ceil
 from threading import Lock
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.live.frame import MAX_NAMES, Frame
+from marey.numerics.arrays import Array, Float, Int
 from marey.numerics.thresholds import MOTION_TIME_S
 from marey.take import Take
-
-Array = np.ndarray
 
 BLOCK_FRAMES = 64
 """Consecutive frames that are kept or forgotten together, so that errors in time still

@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.live.posing.tracking import SubjectPose
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.skeleton import Skeleton
-
-Array = np.ndarray
 
 FADE_S = 0.5
 """Seconds in which joints move from where the old skeleton had them to where the new

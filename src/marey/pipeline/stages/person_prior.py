@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy.naming import (
     MIN_COST_MARGIN,
@@ -20,14 +19,13 @@ from marey.anatomy.naming import (
 )
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
+from marey.numerics.arrays import Array, Float
 from marey.pipeline.stages.several_takes import concatenate_takes
 from marey.report import Finding
 from marey.rig import anonymous_figures
 from marey.segmentation import CLEAR_LOG_ODDS, mean_log_odds, merge_bodies
 from marey.topology import alternative_trees
 from marey.tree import Tree
-
-Array = np.ndarray
 
 
 def stated_subjects(names: Sequence[str]) -> tuple[str, ...]:

@@ -4,12 +4,10 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Float, Int
 
+from marey.numerics.arrays import Array, Float, Int
 from marey.skeleton import Kind, Skeleton
 from marey.tree import ancestors_of, breadth_first_order
-
-Array = np.ndarray
 
 
 def reroot_skeleton(skeleton: Skeleton, root: int) -> Skeleton:

@@ -10,18 +10,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy import names as vrm
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.numerics.thresholds import FEW
 from marey.report import Finding
 from marey.rig import name_bodies
 from marey.tree import Tree, breadth_first_order
-
-Array = np.ndarray
 
 Joined = tuple[tuple[Bodies, ...], JointFits, Tree]
 """Bodies of takes of one kind, their joints and their tree."""

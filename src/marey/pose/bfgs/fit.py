@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.articulated.targets import Recording, TargetNames, recording_of
 from marey.motion import Motion
+from marey.numerics.arrays import Array, Float, Int
 from marey.options import options_from
 from marey.pose.both_ways import bridge_gaps, choose_by_limb, reverse_recording
 from marey.pose.findings import warn_of_runs
@@ -18,8 +18,6 @@ from marey.pose.trace import PoseTrace
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take
-
-Array = np.ndarray
 
 UNSEEN_MESSAGE = "nothing is seen in {frames}: the pose there is a guess"
 LOST_MESSAGE = (

@@ -3,16 +3,14 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.articulated.tables import IDENTITY_QUATERNION
 from marey.articulated.targets import TargetNames, as_c_float64
 from marey.errors import DataError
+from marey.numerics.arrays import Array, Float
 from marey.pose.options import PoseOptions
 from marey.pose.solver import PoseSolver
 from marey.skeleton import Skeleton
-
-Array = np.ndarray
 
 NO_SENSORS = np.zeros((0, 4, 4))
 

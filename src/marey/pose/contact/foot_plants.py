@@ -17,14 +17,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float
 
+from marey.numerics.arrays import Array, Bool, Float
 from marey.numerics.noise import SMOOTH_ORDER, quantile_sd, white_difference
 from marey.numerics.robust import runs
 from marey.numerics.thresholds import CERTAIN_SD, FEW, MOTION_TIME_S, OUTLIER_SD
 from marey.pose.contact.points import SAME_PLACE, PointTracks
-
-Array = np.ndarray
 
 MAX_CREEP = 0.0025
 """Largest distance of a planted point from its anchor without noise, in heights of the

@@ -10,15 +10,13 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.motion import Contact, GroundPlane, Motion
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float, Int
 from marey.numerics.thresholds import SKIN_MOTION_M
 from marey.pose.contact.foot_plants import FootPlant
 from marey.pose.contact.points import SAME_PLACE, ContactPoints, PointTracks, Poses
-
-Array = np.ndarray
 
 SLOPE_SD = 0.02
 """Prior standard deviation of the ground's slope, in metres per metre. Raising it lets

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.articulated.tables import make_nodes
 from marey.articulated.targets import TargetNames, match_targets
 from marey.errors import DataError
 from marey.motion import Contact, GroundPlane, Motion
+from marey.numerics.arrays import Array, Float
 from marey.numerics.robust import column_medians
 from marey.numerics.thresholds import (
     FEW,
@@ -47,8 +47,6 @@ from marey.pose.contact.points import (
 )
 from marey.report import Finding, mark_name
 from marey.take import TIME_ROUNDING, Take
-
-Array = np.ndarray
 
 LARGE_CORRECTION_M = OUTLIER_SD * SKIN_MOTION_M
 """Displacement of a joint, in metres, from which holding a plant is a warning. Raising

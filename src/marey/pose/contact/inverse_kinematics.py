@@ -17,17 +17,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Bool, Float, Int
 from marey.numerics.thresholds import LEVER_ARM_M, MOTION_TIME_S
 from marey.pose.contact.foot_plants import FootPlant
 from marey.pose.contact.ground import GroundContacts, is_level, plant_height
 from marey.pose.contact.points import VELOCITY_WINDOW_S, ContactPoints
 from marey.skeleton import Skeleton
-
-Array = np.ndarray
 
 MAX_ITERATIONS = 20
 """Most Gauss-Newton steps of a frame."""

@@ -4,14 +4,13 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Bool, Float, Int
 from marey.numerics.thresholds import FEW, MARKER_NOISE_M, VELOCITY_TIME_S
 from marey.skeleton import Skeleton, rotating_joints
 
-Array = np.ndarray
 Poses = Float[Array, "frame joint 4 4"]
 
 SAME_PLACE = 0.018

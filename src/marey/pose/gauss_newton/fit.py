@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.articulated.tables import IDENTITY_QUATERNION
 from marey.articulated.targets import (
@@ -14,6 +13,7 @@ from marey.articulated.targets import (
     recording_of,
 )
 from marey.motion import Motion
+from marey.numerics.arrays import Array, Bool, Float, Int
 from marey.numerics.robust import column_medians, normal_length_quantile
 from marey.numerics.thresholds import OUTLIER_SD, VELOCITY_TIME_S
 from marey.options import options_from
@@ -36,7 +36,6 @@ from marey.take import Take
 if TYPE_CHECKING:
     from marey.pose.gauss_newton.track_kernel import TrackSettings
 
-Array = np.ndarray
 
 WIDE_OUTLIER = 3.0
 """Scale of the loss while minima are searched, as a multiple of `outlier`. Higher loses

@@ -3,12 +3,10 @@
 from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Float
 
+from marey.numerics.arrays import Array, Float
 from marey.numerics.thresholds import FEW
 from marey.pose.trace import PoseTrace
-
-Array = np.ndarray
 
 MAX_ITERATIONS_ADMM = 12
 """Number of alternations between frames and paths. Higher agrees better and takes

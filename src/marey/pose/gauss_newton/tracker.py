@@ -4,17 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.articulated.targets import TargetNames
 from marey.errors import DataError
+from marey.numerics.arrays import Array, Float
 from marey.options import options_from
 from marey.pose.gauss_newton.fit import GaussNewtonSolver
 from marey.pose.options import UNSEEN_S, GaussNewtonOptions
 from marey.pose.trace import PoseTrace
 from marey.skeleton import Skeleton
-
-Array = np.ndarray
 
 NO_SENSORS = np.zeros((0, 4, 4))
 

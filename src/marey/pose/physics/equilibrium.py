@@ -3,16 +3,15 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.articulated.targets import node_of_target
+from marey.numerics.arrays import Array, Float
 from marey.pose.physics.springs import SpringSystem
 from marey.pose.trace import PoseTrace
 
 if TYPE_CHECKING:
     from marey.articulated.contact_springs_kernel import ContactSprings
 
-Array = np.ndarray
 Rest = tuple[PoseTrace, Float[Array, "frame 2"]]
 """Poses at rest; by frame the steps taken, and 1 where these were not enough."""
 

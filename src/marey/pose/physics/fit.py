@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.articulated.targets import marker_residuals, node_of_target
 from marey.motion import GroundPlane as GroundPlane
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Bool, Float, Int
 from marey.options import options_from
 from marey.pose.contact.ground_contacts import report_no_contact
 from marey.pose.contact.holds import Hold as Hold
@@ -28,8 +28,6 @@ from marey.pose.trace import PoseTrace
 from marey.report import Finding, Table
 from marey.skeleton import Skeleton
 from marey.take import Take
-
-Array = np.ndarray
 
 NOT_CONVERGED = (
     "the figure does not come to rest in {frames}: allow more steps, or look for "

@@ -4,19 +4,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy.masses import Masses, parallel_axis_inertia
 from marey.articulated.tables import Nodes
 from marey.articulated.targets import node_of_target
 from marey.errors import import_extra
+from marey.numerics.arrays import Array, Float
 from marey.pose.contact.holds import HOLD_STRENGTH
 from marey.pose.physics.springs import SpringSystem
 
 if TYPE_CHECKING:
     from marey.pose.physics.forces_kernel import SimulatedJoints
 
-Array = np.ndarray
 
 TIME_STEP_S = 0.01
 """Time step of the simulation, in seconds: "around 0.01 s in practice" (Zordan2003,

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.articulated.targets import node_of_target
+from marey.numerics.arrays import Array, Float
 from marey.pose.physics.equilibrium import Rest, contact_springs
 from marey.pose.physics.mujoco_model import (
     MAX_FREQUENCY,
@@ -24,7 +24,6 @@ from marey.pose.trace import PoseTrace
 if TYPE_CHECKING:
     from marey.pose.physics.forces_kernel import SoleForces
 
-Array = np.ndarray
 
 SLOW_STEPS_AT_REST = 4
 """Steps in a row that must be slow at rest: an oscillation is slow where it reverses.

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.articulated.tables import Nodes
 from marey.motion import GroundPlane, Motion
+from marey.numerics.arrays import Array, Bool, Float, Int
 from marey.pose.contact.ground_contacts import (
     GroundContacts,
     find_ground_contacts,
@@ -16,8 +16,6 @@ from marey.pose.contact.holds import Hold
 from marey.pose.contact.points import estimate_figure_height, find_contact_points
 from marey.pose.options import PhysicsOptions
 from marey.take import Take
-
-Array = np.ndarray
 
 ALONG_SOLE = (0.0, 0.5, 1.0)
 """Positions of points along a sole, from heel (0) to toe (1)."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.anatomy import names as vrm
 from marey.anatomy.masses import Masses, estimate_masses
@@ -20,6 +19,7 @@ from marey.articulated.targets import (
 )
 from marey.errors import DataError
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float, Int
 from marey.pose.contact.holds import Hold
 from marey.pose.gauss_newton.fit import GaussNewtonSolver
 from marey.pose.options import GaussNewtonOptions, PhysicsOptions
@@ -31,7 +31,6 @@ from marey.take import Take
 if TYPE_CHECKING:
     from marey.articulated.targets_kernel import Targets
 
-Array = np.ndarray
 
 OPEN_JOINT_INFORMATION = 100.0
 """Information of the markers on a joint's rotation, in 1/rad^2, below which the neutral

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import numpy as np
-from jaxtyping import Float
 
+from marey.numerics.arrays import Array, Float
 from marey.numerics.robust import logistic
 from marey.numerics.thresholds import FEW
 from marey.report import Finding, Severity, mark_name
@@ -33,8 +33,6 @@ from marey.segmentation.labels.word_set import (
 from marey.segmentation.marker_selection import list_labels
 from marey.segmentation.template import contract_tree
 from marey.take import Take
-
-Array = np.ndarray
 
 MIN_BODIES = 3
 """Number of bodies that must match: a few labels in common are chance. Higher

@@ -11,10 +11,10 @@ from dataclasses import replace
 from itertools import combinations, pairwise
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.anatomy.names import HIPS
 from marey.bodies import Bodies
+from marey.numerics.arrays import Array, Float, Int
 from marey.report import Finding
 from marey.segmentation.body_poses import make_bodies
 from marey.segmentation.clusters.pair_statistics import Members, PairStats
@@ -32,7 +32,6 @@ from marey.segmentation.marker_selection import group_by_subject, select_markers
 from marey.segmentation.methods.overlap import default_names
 from marey.take import Take
 
-Array = np.ndarray
 MAX_STEADY_SPREAD = 2.0
 """Spread of the distance of a point to a neighbour, in units of noise, up to which the
 two are on one bone. Chosen by hand."""

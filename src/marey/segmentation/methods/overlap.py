@@ -1,10 +1,10 @@
 """Bodies of unlabelled markers by the distances that they keep, over all takes."""
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.bodies import Bodies
 from marey.errors import DataError
+from marey.numerics.arrays import Array, Float
 from marey.numerics.robust import logistic
 from marey.numerics.thresholds import MIN_SAMPLES
 from marey.segmentation.body_poses import make_bodies
@@ -15,8 +15,6 @@ from marey.segmentation.clusters.pair_statistics import (
 )
 from marey.segmentation.contract import SegmentationTask, Suitability
 from marey.segmentation.marker_selection import group_by_subject, select_markers
-
-Array = np.ndarray
 
 INTERCEPT, SLOPE = 1.6, 0.2
 """Coefficients of the probability that a marker's body is right, or that a body is one

@@ -1,13 +1,12 @@
 """Corruption of the measured signal: field distortion, noise, gaps, wrong labels."""
 
 import numpy as np
-from jaxtyping import Int
 
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Int
 from marey.synth.corruption.state import CorruptionState, random_directions
 from marey.synth.performance.curves import random_waves
 
-Array = np.ndarray
 Span = tuple[int, int]
 
 N_FIELD_WAVES = 60

@@ -5,12 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
 
+from marey.numerics.arrays import Array, Float, Int
 from marey.synth.corruption.options import Corruption
 from marey.synth.truth import CorruptionEvent, Truth
-
-Array = np.ndarray
 
 
 @dataclass(slots=True)

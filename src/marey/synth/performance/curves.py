@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
 
-Array = np.ndarray
+from marey.numerics.arrays import Array, Float
+
 Times = Float[Array, " frame"]
 """One value per frame: seconds, shares or angles."""
 

@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.motion import Contact
+from marey.numerics.arrays import Array, Float
 from marey.skeleton import Skeleton
 from marey.synth.figures.figure import Figure, FigureLimb
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,10 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.motion import Contact
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.synth.figures.figure import Figure, FigureLimb, PoseSequence, root_poses
 from marey.synth.performance.angles import angles_of_joint
 from marey.synth.performance.curves import (
@@ -19,8 +19,6 @@ from marey.synth.performance.curves import (
 )
 from marey.synth.performance.gait import contacts_at, leg_length
 from marey.synth.performance.two_bone_ik import align_bone, joint_poses, solve_limb
-
-Array = np.ndarray
 
 ROUND_SECONDS = 4.2
 """Time of one round: left punch, right punch, kick, guard. Chosen by hand."""

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.motion import Contact, Motion
+from marey.numerics.arrays import Array, Float
 from marey.synth.figures.figure import (
     Figure,
     FigureLimb,
@@ -30,7 +30,6 @@ from marey.synth.performance.gait import Walk, contacts_at, draw_gait, leg_lengt
 from marey.synth.performance.martial_arts import kick_punch
 from marey.synth.performance.two_bone_ik import joint_poses, solve_limb
 
-Array = np.ndarray
 Rng = np.random.Generator
 UP = np.array([0.0, 0.0, 1.0])
 

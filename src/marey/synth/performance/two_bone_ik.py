@@ -1,14 +1,12 @@
 """Closed-form inverse kinematics of limbs with two bones."""
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.skeleton import Skeleton
 from marey.synth.performance.angles import angles_of_joint, quaternions_from_angles
 from marey.synth.performance.curves import Angles, LimbAngles, Poses, Times
-
-Array = np.ndarray
 
 
 def frame_from_directions(

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.motion import Contact
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.synth.figures.figure import Figure, FigureLimb, PoseSequence, root_poses
 from marey.synth.performance import curves
 from marey.synth.performance.angles import angles_of_joint
@@ -20,7 +20,6 @@ from marey.synth.performance.curves import Angles, Poses, Times, bump, smoothste
 from marey.synth.performance.gait import Walk, draw_gait, leg_length
 from marey.synth.performance.two_bone_ik import align_bone, joint_poses, solve_limb
 
-Array = np.ndarray
 UP = np.array([0.0, 0.0, 1.0])
 
 CIRCLE_TURN_RATE = 0.5

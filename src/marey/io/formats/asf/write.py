@@ -22,6 +22,7 @@ from marey.io.text.rotations import MAX_ANGLE_ERROR_RAD
 from marey.io.text.timing import check_even_rate
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.numerics.arrays import empty_array
 from marey.skeleton import Kind, Skeleton
 from marey.tree import list_children
 
@@ -47,7 +48,7 @@ class _WrittenBone:
     C: np.ndarray = field(default_factory=lambda: np.eye(3))
     """R_world_bone in the file's axes."""
 
-    limits: np.ndarray = field(default_factory=lambda: np.zeros((0, 2)))
+    limits: np.ndarray = empty_array(0, 2)
 
 
 def write_skeleton(skeleton: Skeleton, options: WriteOptions) -> Output:

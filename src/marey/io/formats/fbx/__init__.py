@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.errors import DataError, OptionError
 from marey.io.contract import Output, WriteOptions
@@ -45,11 +44,9 @@ from marey.io.text.names import printable_name, spell_names
 from marey.io.units_axes import points_to_file, rotation_to_z_up
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float, Int
 from marey.skeleton import Skeleton
 from marey.solution import Solution
-
-Array = np.ndarray
-
 
 EULER_ORDER = "ZYX"
 """Rotations about z, y and x from the left: a node turns about x first."""

@@ -1,14 +1,11 @@
 """A skeleton as limb nodes, with its bind pose, its mesh, and the skin of the mesh."""
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.io.formats.fbx.document import SCENE, Document, properties
 from marey.io.formats.fbx.records import FbxNode, record
 from marey.numerics import geometry
-
-Array = np.ndarray
-
+from marey.numerics.arrays import Array, Float, Int
 
 INHERIT_ROTATION_FIRST = 1
 """How a node takes over its parent: rotation and scale in the usual order."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.errors import DataError
 from marey.io.scene import BodyMesh, Scene, SceneFigure, SceneTake
@@ -17,11 +16,9 @@ from marey.io.scene.surfaces import ball_directions, hull_of_balls
 from marey.io.text.rotations import change_axes, hold_last
 from marey.io.units_axes import points_to_file, rotation_to_z_up
 from marey.motion import Motion
+from marey.numerics.arrays import Array, Float
 from marey.skeleton import Skeleton
 from marey.tree import list_children
-
-Array = np.ndarray
-
 
 Json = dict[str, Any]
 

@@ -12,8 +12,8 @@ import h5py
 import numpy as np
 
 from marey.errors import DataError
+from marey.numerics.arrays import Array
 
-Array = np.ndarray
 Facts = dict[str, Any]
 
 MAX_INFLATION = 1032

@@ -17,9 +17,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped
 
-Array = np.ndarray
+from marey.numerics.arrays import Array, Float, Int, Shaped
 
 MAGIC = b"MRY1"
 ALIGNMENT_BYTES = 8

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, UInt8
 
 from marey.anatomy import names as vrm
 from marey.anatomy.person_joints import recognise_person
@@ -17,12 +16,11 @@ from marey.io.formats.html.arrays import MAX_TRACK_VALUE, SceneArrays
 from marey.joint_fits import JointFits
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Bool, Float, UInt8
 from marey.numerics.robust import median_and_scale
 from marey.skeleton import Skeleton, marker_columns
 from marey.solution import Solution
 from marey.take import Take, match_labels
-
-Array = np.ndarray
 
 UNSEEN, SEEN, FILLED, OUTLIER = range(4)
 """State of a marker in a frame."""

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.io.contract import Output, WriteOptions
 from marey.io.units_axes import points_to_file, poses_to_file
+from marey.numerics.arrays import Array, Float
 from marey.take import Take
 
 MAGIC = b"marey live journal 1\n"
@@ -37,9 +37,6 @@ FRAME_HEAD = struct.Struct("<Iqdd")
 
 
 POINT_BYTES, POSE_BYTES = 24, 96
-
-
-Array = np.ndarray
 
 
 class Layout(NamedTuple):

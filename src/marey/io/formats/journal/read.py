@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.io.contract import Facts, File
 from marey.io.formats.journal.blocks import (
@@ -25,6 +24,7 @@ from marey.io.formats.journal.blocks import (
     unpack_layout,
 )
 from marey.io.text.names import make_unique, name_all, split_subjects
+from marey.numerics.arrays import Array, Float, Int
 from marey.take import Event, Take
 
 RESTART_FRAMES = 1024
@@ -35,8 +35,6 @@ MAX_GROWTH, SPARE_BYTES = 20, 16 * 2**20
 """Largest size of the arrays: this factor times the file, plus the spare bytes. Frames
 of different layouts have gaps where the others have markers. Higher accepts forged
 files that fill the memory. As in archives."""
-
-Array = np.ndarray
 
 
 @dataclass(slots=True)

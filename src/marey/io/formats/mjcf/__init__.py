@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.io.contract import Format, Output, WriteOptions
 from marey.io.multibody.bodies import Multibody, make_multibody
@@ -27,9 +26,8 @@ from marey.io.text.names import make_unique, printable_name, spell_names
 from marey.io.text.numbers import format_lines
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.skeleton import Skeleton
-
-Array = np.ndarray
 
 SITE_RADIUS_M = 0.007
 """Radius at which sites are drawn, in metres: that of a usual marker."""

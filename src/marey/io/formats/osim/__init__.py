@@ -9,7 +9,6 @@ Metres, Y up. Written, not read.
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.io.contract import Chunks, Format, Output, WriteOptions
 from marey.io.formats import trc
@@ -21,11 +20,10 @@ from marey.io.text.names import make_unique, spell_names
 from marey.io.text.numbers import format_lines
 from marey.io.text.rotations import ANGLE_FORMAT
 from marey.motion import Motion
+from marey.numerics.arrays import Array, Float
 from marey.skeleton import Skeleton, marker_columns
 from marey.solution import Solution
 from marey.take import Take
-
-Array = np.ndarray
 
 FORBIDDEN = "\\/*+\"' "
 """Characters that OpenSim does not allow in names."""

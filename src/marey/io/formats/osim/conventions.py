@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy import names as vrm
 from marey.anatomy.person_joints import TRUNK_PARTS, recognise_person
@@ -18,9 +17,8 @@ from marey.anatomy.t_pose import facing_rotation, shortest_rotation
 from marey.io.multibody.coordinates import RotationSequence
 from marey.io.text.names import make_unique
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.skeleton import Skeleton
-
-Array = np.ndarray
 
 DOWN = np.array([0.0, 0.0, -1.0])
 

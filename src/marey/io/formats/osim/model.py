@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from marey.anatomy.landmarks import find_landmarks
 from marey.anatomy.t_pose import shortest_rotation
@@ -16,9 +15,8 @@ from marey.io.multibody.markup import XmlWriter, spell
 from marey.io.multibody.motion import HeldMotion
 from marey.io.units_axes import points_to_file, rotation_to_z_up
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Bool, Float
 from marey.skeleton import Skeleton
-
-Array = np.ndarray
 
 VERSION = "40000"
 GRAVITY = "0 -9.80665 0"

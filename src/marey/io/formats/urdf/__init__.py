@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy.t_pose import shortest_rotation
 from marey.io.contract import Format, Output, WriteOptions
@@ -29,9 +28,8 @@ from marey.io.text.names import make_unique, spell_names
 from marey.io.text.numbers import format_lines
 from marey.motion import Motion
 from marey.numerics import geometry
+from marey.numerics.arrays import Array, Float
 from marey.skeleton import Skeleton
-
-Array = np.ndarray
 
 VIRTUAL_MASS = 1e-6
 """Mass of a link between the axes of one joint, as a fraction of the body's: small

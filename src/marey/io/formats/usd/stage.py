@@ -9,7 +9,6 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.errors import MissingExtraError
 from marey.io.scene import Scene, SceneFigure, SceneTake
@@ -19,9 +18,8 @@ from marey.io.text.names import make_unique
 from marey.io.text.rotations import change_axes, hold_last
 from marey.io.units_axes import metres_per_unit, points_to_file, rotation_to_z_up
 from marey.motion import Motion
+from marey.numerics.arrays import Array, Float
 from marey.skeleton import Skeleton
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
