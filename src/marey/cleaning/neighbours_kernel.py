@@ -1,6 +1,6 @@
 """Rigid motions of neighbours by iteratively reweighted least squares, compiled."""
 
-from typing import no_type_check
+# mypy: ignore-errors
 
 import numpy as np
 
@@ -8,7 +8,6 @@ from marey.numerics.jit import NO_WRAPPERS, njit
 from marey.numerics.kabsch_kernel import fit_pose, scratch
 
 
-@no_type_check
 @njit(cache=True)
 def fit_motions(old, new, prior_weight, largest, smallest, T):
     """Fill T (query, 4, 4) with the motions of neighbours; NaN where undetermined.
@@ -36,7 +35,6 @@ def fit_motions(old, new, prior_weight, largest, smallest, T):
         fit_pose(old[n], new[n], weight, work, T[n])
 
 
-@no_type_check
 @njit(cache=True, **NO_WRAPPERS)
 def _squared_residual(T, old, new):
     """Return the squared distance of a moved point from where it should be."""

@@ -9,11 +9,9 @@ components, and what follows from it is NaN too.
 import math
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.errors import DataError, OptionError
-
-Array = np.ndarray
+from marey.numerics.arrays import Array, Float, Int
 
 Vectors = Float[Array, "*#batch 3"]
 Quats = Float[Array, "*#batch 4"]
@@ -411,5 +409,5 @@ def kabsch(
         for values, last in ((points_b, -2), (points_a, -2), (weights, -1))
     ]
     out = np.empty((math.prod(batch), 4, 4))
-    fit_poses(*sets, out)
+    fit_poses(*sets, out)  # type: ignore[call-arg]
     return out.reshape(*batch, 4, 4)

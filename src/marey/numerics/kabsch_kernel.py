@@ -1,6 +1,8 @@
 """The compiled kernel of `geometry.kabsch`, one pose at a time."""
 
-from typing import NamedTuple, no_type_check
+# mypy: ignore-errors
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import float64, njit, types, void
@@ -40,7 +42,6 @@ class Scratch(NamedTuple):
     mean: np.ndarray
 
 
-@no_type_check
 @njit(cache=True)
 def scratch():
     """Return room for `fit_pose`."""
@@ -53,14 +54,12 @@ def scratch():
     )
 
 
-@no_type_check
 @lean
 def _known(point_b, point_a, weight):
     total = point_b[0] + point_b[1] + point_b[2] + point_a[0] + point_a[1] + point_a[2]
     return weight > 0.0 and np.isfinite(total)
 
 
-@no_type_check
 @lean
 def _means(points_b, points_a, weights, mean):
     """Fill the weighted means of both sets; return how many points are known."""
@@ -82,7 +81,6 @@ def _means(points_b, points_a, weights, mean):
     return known
 
 
-@no_type_check
 @lean
 def _moments(points_b, points_a, weights, mean, H):
     """Fill the cross moment H = sum w b a^T about the means; return a bound.
@@ -111,7 +109,6 @@ def _moments(points_b, points_a, weights, mean, H):
     return bound
 
 
-@no_type_check
 @lean
 def fill_horn_matrix(H, N):
     """Fill Horn's matrix, whose largest eigenvector is the quaternion wxyz."""
@@ -130,7 +127,6 @@ def fill_horn_matrix(H, N):
             N[i, j] = N[j, i]
 
 
-@no_type_check
 @lean
 def _off_diagonal_square(N):
     """Return the sum of squares below the diagonal."""
@@ -141,7 +137,6 @@ def _off_diagonal_square(N):
     return total
 
 
-@no_type_check
 @lean
 def diagonalise_4x4(N, V):
     """Diagonalise symmetric N in place by Jacobi rotations; V gets the eigenvectors."""
@@ -159,7 +154,6 @@ def diagonalise_4x4(N, V):
                     _rotate(N, V, p, q)
 
 
-@no_type_check
 @lean
 def _rotate(N, V, p, q):
     """Apply the Jacobi rotation of the plane (p, q) that makes N[p, q] zero."""
@@ -179,7 +173,6 @@ def _rotate(N, V, p, q):
         V[k, p], V[k, q] = c * a - s * b, s * a + c * b
 
 
-@no_type_check
 @lean
 def _adjugate(N, top, A):
     """Fill A with the adjugate of N - top 1, both symmetric; return its determinant."""
@@ -201,7 +194,6 @@ def _adjugate(N, top, A):
     return s01 * t23 - s02 * t13 + s03 * t12 + s12 * t03 - s13 * t02 + s23 * t01
 
 
-@no_type_check
 @lean
 def _largest_eigenvalue(H, N, bound, A):
     """Return the largest eigenvalue of N and its separation from the others.
@@ -234,7 +226,6 @@ def _largest_eigenvalue(H, N, bound, A):
     return top, separation
 
 
-@no_type_check
 @lean
 def _separated_eigenvector(H, N, bound, A, q):
     """Write the eigenvector of N's largest eigenvalue; return whether it is separated.
@@ -255,7 +246,6 @@ def _separated_eigenvector(H, N, bound, A, q):
     return 0.0 < _longest_adjugate_column(N, top / norm, A, q) < np.inf
 
 
-@no_type_check
 @lean
 def _longest_adjugate_column(N, top, A, q):
     """Write the longest column of the adjugate of N - top 1; return its size."""
@@ -268,7 +258,6 @@ def _longest_adjugate_column(N, top, A, q):
     return abs(A[best, best])
 
 
-@no_type_check
 @lean
 def is_tied(N, best):
     """Return whether the largest eigenvalue of diagonal N equals the second one."""
@@ -280,7 +269,6 @@ def is_tied(N, best):
     return not top - second > MAX_TIE * top  # NaN counts as tied
 
 
-@no_type_check
 @lean
 def _pose(q, mean, T):
     """Fill T with the rotation of q that carries the first mean onto the second."""
@@ -302,7 +290,6 @@ def _pose(q, mean, T):
     T[3, 3] = 1.0
 
 
-@no_type_check
 @lean
 def fit_pose(points_b, points_a, weights, work, T):
     """Fill T (4, 4) with the best T_a_b of two point sets (m, 3); NaN if unknown."""
@@ -325,7 +312,6 @@ def fit_pose(points_b, points_a, weights, work, T):
             T[i, k] = np.nan
 
 
-@no_type_check
 @njit(void(SETS, SETS, WEIGHTS, float64[:, :, ::1]), cache=True)
 def fit_poses(points_b, points_a, weights, out):
     """Fill out (n, 4, 4) with the best T_a_b of each pair of point sets (n, m, 3)."""

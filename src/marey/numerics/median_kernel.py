@@ -1,13 +1,12 @@
 """Medians, compiled."""
 
-from typing import no_type_check
+# mypy: ignore-errors
 
 import numpy as np
 
 from marey.numerics.jit import lean
 
 
-@no_type_check
 @lean
 def median_of_five(a, b, c, d, e):
     """Return the median of five numbers."""
@@ -16,7 +15,6 @@ def median_of_five(a, b, c, d, e):
     return max(low, min(e, high))
 
 
-@no_type_check
 @lean
 def median(values, buffer):
     """Return the median of the finite values; NaN where there are none."""
@@ -37,7 +35,6 @@ def median(values, buffer):
     return 0.5 * (low + high)
 
 
-@no_type_check
 @lean
 def quickselect(buffer, count, k):
     """Return the k-th smallest value (Hoare's quickselect); smaller ones precede it."""
@@ -51,7 +48,6 @@ def quickselect(buffer, count, k):
     return buffer[k]
 
 
-@no_type_check
 @lean
 def _partition(buffer, low, high, pivot):
     """Swap values until those up to j are <= pivot and those from i on >= pivot."""

@@ -1,6 +1,6 @@
 """The alternation between shape and poses of `procrustes.fit_rigid`, compiled."""
 
-from typing import no_type_check
+# mypy: ignore-errors
 
 import numpy as np
 from numba import njit
@@ -19,7 +19,6 @@ ROUNDING = 1e-24
 MIN_WEIGHT = 1e-12
 
 
-@no_type_check
 @njit(cache=True)
 def alternate(points, shape, weight, T, estimators, outlier_sd, median_over_mean):
     """Fit shape (marker, 3) and poses T (frame, 4, 4) alternately, in place.
@@ -48,7 +47,6 @@ def alternate(points, shape, weight, T, estimators, outlier_sd, median_over_mean
             fit_pose(shape, points[n], weight[n], work, T[n])
 
 
-@no_type_check
 @njit(cache=True)
 def to_body(T, points, out):
     """Fill out (n, m, 3) with R^T (p - t): points in the coordinates of the body."""
@@ -61,7 +59,6 @@ def to_body(T, points, out):
                 out[n, i, k] = T[n, 0, k] * x + T[n, 1, k] * y + T[n, 2, k] * z
 
 
-@no_type_check
 @njit(cache=True)
 def fill_medians(local, buffer, shape):
     """Fill the shape (marker, 3) with the median positions."""
@@ -70,7 +67,6 @@ def fill_medians(local, buffer, shape):
             shape[i, k] = median(local[:, i, k], buffer)
 
 
-@no_type_check
 @lean
 def _fill_means(local, weight, shape):
     """Fill the shape with the weighted mean positions."""
@@ -87,7 +83,6 @@ def _fill_means(local, weight, shape):
         shape[i, 0], shape[i, 1], shape[i, 2] = x / total, y / total, z / total
 
 
-@no_type_check
 @lean
 def _fill_squares(local, shape, square):
     """Fill square (marker, frame) with the squared residuals."""
@@ -99,7 +94,6 @@ def _fill_squares(local, shape, square):
             square[i, n] = x * x + y * y + z * z
 
 
-@no_type_check
 @lean
 def _mean_variance(variance, shape):
     """Return the mean of the finite variances, no less than rounding of positions."""
@@ -114,7 +108,6 @@ def _mean_variance(variance, shape):
     return max(total / max(count, 1), rounding)
 
 
-@no_type_check
 @lean
 def _fill_weights(square, variance, outlier_sd, shape, weight):
     """Fill the weight of each position: inverse variance times Geman-McClure weight.

@@ -28,7 +28,9 @@ reweighted least squares):
 A marker of confidence c has :math:`\sigma^2 / c` in place of :math:`\sigma^2`.
 """
 
-from typing import NamedTuple, no_type_check
+# mypy: ignore-errors
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -95,7 +97,6 @@ class CalibrationScratch(NamedTuple):
     mean_pose: np.ndarray  # rotation of a segment if it had its mean rotation
 
 
-@no_type_check
 @njit(cache=True, **NO_WRAPPERS)
 def new_scratch(tables, n_markers, n_columns):
     """Return scratch arrays for one frame."""
@@ -117,7 +118,6 @@ def new_scratch(tables, n_markers, n_columns):
     )
 
 
-@no_type_check
 @lean
 def _multiply(A, B, out):
     """Write A B."""
@@ -126,7 +126,6 @@ def _multiply(A, B, out):
             out[i, j] = A[i, 0] * B[0, j] + A[i, 1] * B[1, j] + A[i, 2] * B[2, j]
 
 
-@no_type_check
 @lean
 def add_cross_columns(v, M, factor, out, column):
     """Add factor [v]x M to three columns."""
@@ -137,7 +136,6 @@ def add_cross_columns(v, M, factor, out, column):
         out[2, column + j] += v[0] * y - v[1] * x
 
 
-@no_type_check
 @lean
 def _add_cross_product(u, v, factor, out):
     """Add factor [u]x [v]x = factor (v u^T - (u . v) I)."""
@@ -148,7 +146,6 @@ def _add_cross_product(u, v, factor, out):
             out[i, j] += factor * v[i] * u[j]
 
 
-@no_type_check
 @lean
 def add_transposed_product(P, Q, factor, out, row, column):
     """Add factor P^T Q, of two 3 x 3 matrices, from a row and a column on."""
@@ -158,7 +155,6 @@ def add_transposed_product(P, Q, factor, out, row, column):
             out[row + i, column + j] += factor * s
 
 
-@no_type_check
 @lean
 def add_rotated_back(P, v, factor, out, row):
     """Add factor P^T v from a row on."""
@@ -166,7 +162,6 @@ def add_rotated_back(P, v, factor, out, row):
         out[row + i] += factor * (P[0, i] * v[0] + P[1, i] * v[1] + P[2, i] * v[2])
 
 
-@no_type_check
 @lean
 def frame_residuals(tables, parameters, points, t, R, scratch):
     """Write joints, levers, residuals and weights of a frame; return its cost."""
@@ -185,7 +180,6 @@ def frame_residuals(tables, parameters, points, t, R, scratch):
     return markers + _rotation_cost(tables, parameters, R, scratch)
 
 
-@no_type_check
 @lean
 def _marker_cost(tables, parameters, points, R, scratch):
     # One function for all markers, and by index: calls and views of arrays take longer
@@ -214,7 +208,6 @@ def _marker_cost(tables, parameters, points, R, scratch):
     return cost
 
 
-@no_type_check
 @lean
 def _rotation_cost(tables, parameters, R, scratch):
     """Return the cost of axis constraints and of rotations away from the mean.
@@ -235,7 +228,6 @@ def _rotation_cost(tables, parameters, R, scratch):
     return cost
 
 
-@no_type_check
 @lean
 def _write_axis_rows(tables, parameters, R, scratch, h):
     """Write residual and Jacobian of an axis constraint, divided by its sd.
@@ -266,7 +258,6 @@ def _write_axis_rows(tables, parameters, R, scratch, h):
             rows[2, x, k], rows[3, x, k] = factor * P[x, k], -factor * Q[x, k]
 
 
-@no_type_check
 @lean
 def pose_equations(tables, parameters, R, scratch):
     """Write H and g of the pose: sums over the subtree of each segment."""
@@ -287,7 +278,6 @@ def pose_equations(tables, parameters, R, scratch):
     _add_rotation_equations(tables, parameters, R, scratch)
 
 
-@no_type_check
 @inlined
 def _sum_subtrees(tables, scratch):
     """Add markers to the sums of their segments and these to the parents' sums.
@@ -315,7 +305,6 @@ def _sum_subtrees(tables, scratch):
         _add_cross_product(bone[i], bone[i], -sums[0], H[p + 1, tables.depth[p + 1]])
 
 
-@no_type_check
 @lean
 def _add_rotation_equations(tables, parameters, R, scratch):
     """Add axis constraints and the prior towards the mean rotation to H and g."""
@@ -344,7 +333,6 @@ def _add_rotation_equations(tables, parameters, R, scratch):
             H[i + 1, depth - 1, x, x] -= 1.0
 
 
-@no_type_check
 @lean
 def _factorize_block(D, damping):
     """Replace a damped 3 x 3 block by its lower Cholesky factor."""
@@ -360,7 +348,6 @@ def _factorize_block(D, damping):
             D[i, j] /= D[j, j]
 
 
-@no_type_check
 @lean
 def solve_lower(D, B):
     """Replace B by D^-1 B, D lower triangular."""
@@ -373,7 +360,6 @@ def solve_lower(D, B):
         B[2, j] = d2 * (B[2, j] - l20 * x - l21 * y)
 
 
-@no_type_check
 @lean
 def _subtract_product(X, B, out):
     """Subtract X^T B from a block."""
@@ -383,7 +369,6 @@ def _subtract_product(X, B, out):
             out[i, j] -= x * B[0, j] + y * B[1, j] + z * B[2, j]
 
 
-@no_type_check
 @lean
 def factorize(tables, scratch, damping):
     """Replace H by its block Cholesky factor L, leaves first, and g by L^-1 g."""
@@ -405,7 +390,6 @@ def factorize(tables, scratch, damping):
                 _subtract_product(X, H[b, other], H[u, other])
 
 
-@no_type_check
 @lean
 def substitute_backward(tables, scratch):
     """Replace L^-1 g by the step L^-T L^-1 g."""
@@ -425,7 +409,6 @@ def substitute_backward(tables, scratch):
 # --- poses ----------------------------------------------------------------------------
 
 
-@no_type_check
 @lean
 def _rotate_by(w, R, out):
     """Write exp([w]x) R by Rodrigues' formula; the angle is clipped."""
@@ -445,7 +428,6 @@ def _rotate_by(w, R, out):
         out[2, j] = zx * R[0, j] + zy * R[1, j] + zz * R[2, j]
 
 
-@no_type_check
 @lean
 def retract(t, R, step, t_out, R_out):
     """Write a pose after a step of its unknowns."""

@@ -1,6 +1,6 @@
 """Residuals and poses of least cost of many frames, compiled."""
 
-from typing import no_type_check
+# mypy: ignore-errors
 
 import numpy as np
 from numba import int64, njit
@@ -17,7 +17,6 @@ from marey.numerics.jit import FAST
 from marey.numerics.vector3_kernel import set_matrices, set_vector
 
 
-@no_type_check
 @njit(cache=True, fastmath=FAST, nogil=True)
 def residuals_of_frames(tables, parameters, points, t, R, residual, weight):
     """Write residual and weight of every marker; return the cost of all frames."""
@@ -32,7 +31,6 @@ def residuals_of_frames(tables, parameters, points, t, R, residual, weight):
     return cost
 
 
-@no_type_check
 @njit(cache=True, fastmath=FAST, nogil=True)
 def minimize_over_poses(tables, parameters, points, t, R, search):
     """Bring the pose of every frame to its least cost, in place.

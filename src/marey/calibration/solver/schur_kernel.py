@@ -16,7 +16,7 @@ are adjacent because segments are sorted depth first, and to the joint offsets o
 path to the root. The products of these columns are summed block by block.
 """
 
-from typing import no_type_check
+# mypy: ignore-errors
 
 import numpy as np
 from numba import njit
@@ -36,7 +36,6 @@ from marey.calibration.solver.frame_equations_kernel import (
 from marey.numerics.jit import FAST, lean
 
 
-@no_type_check
 @lean
 def _add_translation_columns(path, depth, bone, R, i, factor, Z, column):
     """Add the columns of an offset along the axes R[i] that moves a whole subtree.
@@ -57,7 +56,6 @@ def _add_translation_columns(path, depth, bone, R, i, factor, Z, column):
             Z[row, 2, to] += bone[a, 0] * y - bone[a, 1] * x
 
 
-@no_type_check
 @lean
 def _coupling(tables, R, scratch):
     """Write Z, the coupling of pose and parameters."""
@@ -91,7 +89,6 @@ def _coupling(tables, R, scratch):
                 add_transposed_product(rows[n], rows[2 + axis], 1.0, out, 0, column)
 
 
-@no_type_check
 @lean
 def _add_parameter_equations(tables, R, scratch, A, b):
     """Add H_pp and g_p of a frame, the lower triangle."""
@@ -115,7 +112,6 @@ def _add_parameter_equations(tables, R, scratch, A, b):
                 add_transposed_product(rows[n], rows[m], 1.0, A, column[n], column[m])
 
 
-@no_type_check
 @lean
 def _add_path_products(tables, R, i, axes, w, A, row):
     """Add the products of an offset with the joint offsets on the path to segment i."""
@@ -125,7 +121,6 @@ def _add_path_products(tables, R, i, axes, w, A, row):
         add_transposed_product(axes, R[tables.parent[a]], w, A, row, column)
 
 
-@no_type_check
 @lean
 def _coupled_columns(tables, block, index):
     """Write the columns that a block is coupled to; return how many.
@@ -145,7 +140,6 @@ def _coupled_columns(tables, block, index):
     return count
 
 
-@no_type_check
 @lean
 def _eliminate_pose(
     tables, scratch, products, b, index, Y, square, moving, moving_rows
@@ -178,7 +172,6 @@ def _eliminate_pose(
         _subtract_rows(Y, index[:count], moving, moving_rows)
 
 
-@no_type_check
 @lean
 def _subtract_rows(Y, index, moving, rows):
     """Subtract the rows of Y^T Y of the columns of moving joints."""
@@ -190,7 +183,6 @@ def _subtract_rows(Y, index, moving, rows):
                     rows[n, index[j]] -= x * Y[0, j] + y * Y[1, j] + z * Y[2, j]
 
 
-@no_type_check
 @lean
 def _add_rows(A, factor, moving, rows):
     """Add the rows of moving joints of a symmetric matrix, of its lower triangle."""
@@ -200,7 +192,6 @@ def _add_rows(A, factor, moving, rows):
             rows[n, j] += factor * A[max(row, j), min(row, j)]
 
 
-@no_type_check
 @lean
 def _subtract_product(X, Y, path_index, low, count, out):
     """Subtract X^T Y from the columns of a block: on the path, and adjacent ones."""
@@ -214,7 +205,6 @@ def _subtract_product(X, Y, path_index, low, count, out):
             row[j - n_path] -= x * Y[0, j] + y * Y[1, j] + z * Y[2, j]
 
 
-@no_type_check
 @lean
 def _add_products(Y, count, products):
     """Add the lower triangle of Y^T Y, row after row."""
@@ -227,7 +217,6 @@ def _add_products(Y, count, products):
         first += i + 1
 
 
-@no_type_check
 @lean
 def _subtract_products(tables, products, index, A):
     """Subtract the products of every block from the lower triangle."""
@@ -241,7 +230,6 @@ def _subtract_products(tables, products, index, A):
                 n += 1
 
 
-@no_type_check
 @njit(cache=True, fastmath=FAST, nogil=True)
 def eliminate_poses(
     tables, parameters, points, t, R, damping, A, b, leverage, moving, rows, right
@@ -303,7 +291,6 @@ def eliminate_poses(
     return cost
 
 
-@no_type_check
 @njit(cache=True, fastmath=FAST, nogil=True)
 def step_poses(tables, parameters, points, t, R, damping, step, t_out, R_out):
     """Write the poses after the step dq = H_qq^-1 (g_q - Z dp) of a parameter step.

@@ -1,7 +1,8 @@
 """Compiled composition of joint angles: channels in, quaternions out."""
 
+# mypy: ignore-errors
+
 from math import floor, pi
-from typing import no_type_check
 
 from marey.numerics.jit import njit
 
@@ -26,7 +27,6 @@ COSINE = (
 )
 
 
-@no_type_check
 @njit(cache=True, inline="always")
 def polynomial(coefficients, x):
     """Return a polynomial of degree five by Horner's rule, lowest power first."""
@@ -36,7 +36,6 @@ def polynomial(coefficients, x):
     return value
 
 
-@no_type_check
 @njit(cache=True, inline="always")
 def cos_sin(degrees):
     """Return cosine and sine of degrees, exact at every right angle.
@@ -59,7 +58,6 @@ def cos_sin(degrees):
     return c, s
 
 
-@no_type_check
 @njit(cache=True)
 def compose_rotations(angles, first, column, axis, R_joint_file, wxyz):
     """Fill the rotation of every joint in every frame.

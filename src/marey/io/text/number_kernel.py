@@ -6,7 +6,7 @@ with a power of ten within 22 are converted here, exactly as Python does; the ra
 is marked LONG and converted by Python.
 """
 
-from typing import no_type_check
+# mypy: ignore-errors
 
 import numpy as np
 
@@ -30,14 +30,12 @@ U0, U1, U10, U48 = np.uint64(0), np.uint64(1), np.uint64(10), np.uint64(48)
 FAST_DIGITS = np.uint64(18)
 
 
-@no_type_check
 @njit(cache=True, inline="always")
 def is_blank(c):
     """Whether a byte is white space."""
     return c == SPACE or TAB <= c <= RETURN
 
 
-@no_type_check
 @njit(cache=True, inline="always")
 def _digits(data, i, mantissa):
     """Return the mantissa with the digits from data[i] on, and the index after them."""
@@ -49,7 +47,6 @@ def _digits(data, i, mantissa):
     return mantissa, i
 
 
-@no_type_check
 @njit(cache=True, inline="always")
 def fast_number(data, i):
     """Return (whether it was plain, value, next index) of a number such as -12.345.
@@ -74,7 +71,6 @@ def fast_number(data, i):
     return plain, -value if negative else value, i
 
 
-@no_type_check
 @njit(cache=True, **NO_WRAPPERS)
 def scan_number(data, i, stop):
     """Return (status, value, next index) of the number that begins at data[i]."""
@@ -106,7 +102,6 @@ def scan_number(data, i, stop):
     return status, -value if negative else value, i
 
 
-@no_type_check
 @njit(cache=True, **NO_WRAPPERS)
 def _decimal(mantissa, exponent):
     """Return (status, mantissa * 10**exponent); LONG of a mantissa below zero."""
@@ -123,7 +118,6 @@ def _decimal(mantissa, exponent):
     return NUMBER, value * POWERS[exponent]
 
 
-@no_type_check
 @njit(cache=True, **NO_WRAPPERS)
 def _significant(data, i, stop):
     """Return how many digits follow the leading zeros."""
@@ -135,7 +129,6 @@ def _significant(data, i, stop):
     return count
 
 
-@no_type_check
 @njit(cache=True, **NO_WRAPPERS)
 def _exponent(data, i, stop):
     """Return (power, next index); the index stays put when no digits follow."""
@@ -153,7 +146,6 @@ def _exponent(data, i, stop):
     return (-power if negative else power), i
 
 
-@no_type_check
 @njit(cache=True, **NO_WRAPPERS)
 def _scaled(mantissa, exponent):
     """Return (status, mantissa * 10**exponent) correctly rounded, or LONG.
@@ -179,7 +171,6 @@ def _scaled(mantissa, exponent):
     return NUMBER, first + rest
 
 
-@no_type_check
 @njit(cache=True, **NO_WRAPPERS)
 def _product(a, b):
     """Return a * b as the rounded product and its exact error."""
@@ -196,7 +187,6 @@ def _product(a, b):
     return product, error
 
 
-@no_type_check
 @njit(cache=True, **NO_WRAPPERS)
 def _is_nan(data, start, stop):
     if stop - start != 3:
@@ -205,7 +195,6 @@ def _is_nan(data, start, stop):
     return n == 110 and a == 97 and m == 110
 
 
-@no_type_check
 @njit(cache=True, **NO_WRAPPERS)
 def parse_cell(data, i, stop, delimiter):
     """Return (status, value, index after the cell) of the cell that begins at data[i].
@@ -229,7 +218,6 @@ def parse_cell(data, i, stop, delimiter):
     return (NAN if _is_nan(data, i, last) else WORD), np.nan, end
 
 
-@no_type_check
 @njit(cache=True, inline="always")
 def _skip_blanks(data, i, stop, delimiter):
     """Return the index of the first byte that is not a blank inside the cell."""
@@ -241,7 +229,6 @@ def _skip_blanks(data, i, stop, delimiter):
     return i
 
 
-@no_type_check
 @njit(cache=True, inline="always")
 def _ends(data, i, stop, delimiter):
     """Whether a cell ends before data[i]."""
@@ -250,7 +237,6 @@ def _ends(data, i, stop, delimiter):
     return delimiter == SPACE and is_blank(data[i])
 
 
-@no_type_check
 @njit(cache=True, inline="always")
 def parse_number_cell(data, i, delimiter):
     """Return (status, value, next index) of the cell at data[i], plain numbers fast.
@@ -266,7 +252,6 @@ def parse_number_cell(data, i, delimiter):
     return kind, np.float64(i) if kind == LONG else value, np.uint64(stop)
 
 
-@no_type_check
 @njit(cache=True)
 def count_lines(data, least, most):
     """Return how many lines begin with a byte of a range, blanks not counted."""
@@ -281,7 +266,6 @@ def count_lines(data, least, most):
     return count
 
 
-@no_type_check
 @njit(cache=True)
 def parse_rows(data, delimiter, values, status, cells, line_of_row):
     """Fill one row of values per line that is not blank.

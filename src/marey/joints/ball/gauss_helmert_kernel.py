@@ -4,7 +4,7 @@
 stay in registers.
 """
 
-from typing import no_type_check
+# mypy: ignore-errors
 
 import numpy as np
 from numba import njit
@@ -18,7 +18,6 @@ from marey.numerics.vector3_kernel import dot
 SMALL_SQUARE = 0.01
 
 
-@no_type_check
 @njit(cache=True)
 def write_relative_poses(T, frames, a, b, anchor_a, anchor_b, R_a_b, t_a_b):
     """Write R_a^T R_b and R_a^T (anchor_b - anchor_a) of some frames."""
@@ -37,7 +36,6 @@ def write_relative_poses(T, frames, a, b, anchor_a, anchor_b, R_a_b, t_a_b):
                 )
 
 
-@no_type_check
 @lean
 def _rows(M):
     return (
@@ -47,7 +45,6 @@ def _rows(M):
     )
 
 
-@no_type_check
 @lean
 def _sine_over_angle(square):
     """Return sin(x) / x of a squared angle; of small ones by a series, to rounding."""
@@ -58,7 +55,6 @@ def _sine_over_angle(square):
     return np.sin(angle) / angle
 
 
-@no_type_check
 @lean
 def _rotation(x, y, z):
     """Return the rotation matrix of a rotation vector (Rodrigues' formula)."""
@@ -73,14 +69,12 @@ def _rotation(x, y, z):
     )
 
 
-@no_type_check
 @lean
 def _hat(x):
     """Return the matrix of the cross product with x."""
     return ((0.0, -x[2], x[1]), (x[2], 0.0, -x[0]), (-x[1], x[0], 0.0))
 
 
-@no_type_check
 @lean
 def _row_product(r, Y):
     """Return the row r Y."""
@@ -91,19 +85,16 @@ def _row_product(r, Y):
     )
 
 
-@no_type_check
 @lean
 def _product(X, Y):
     return _row_product(X[0], Y), _row_product(X[1], Y), _row_product(X[2], Y)
 
 
-@no_type_check
 @lean
 def _times(X, v):
     return dot(X[0], v), dot(X[1], v), dot(X[2], v)
 
 
-@no_type_check
 @lean
 def _symmetric_product(B, C):
     """Return B C B^T, symmetric: xx, yy, zz, xy, xz, yz."""
@@ -118,7 +109,6 @@ def _symmetric_product(B, C):
     )
 
 
-@no_type_check
 @lean
 def _inverse_of_sum(s, t, variance):
     """Return the inverse of s + t + variance I, and the determinant of that sum.
@@ -135,7 +125,6 @@ def _inverse_of_sum(s, t, variance):
     return ((a, b, c), (b, e, f), (c, f, g)), det
 
 
-@no_type_check
 @lean
 def _add_information(B, P, out):
     """Add B^T P B to `out`."""
@@ -145,7 +134,6 @@ def _add_information(B, P, out):
             out[i, j] += B[0][i] * PB[0][j] + B[1][i] * PB[1][j] + B[2][i] * PB[2][j]
 
 
-@no_type_check
 @lean
 def _write(X, out):
     for j in range(3):
@@ -154,7 +142,6 @@ def _write(X, out):
         out[2, j] = X[2][j]
 
 
-@no_type_check
 @njit(cache=True, fastmath=FAST, error_model="numpy")
 def linearise(
     R_a_b, t_a_b, u, w_a, w_b, C_a, C_b, K_a, K_b, variance, A, B_a, B_b, P, m, info
@@ -201,7 +188,6 @@ def linearise(
     return True
 
 
-@no_type_check
 @njit(cache=True, fastmath=FAST)
 def squared_norms(m, P, out):
     """Write every m^T P m."""
@@ -215,7 +201,6 @@ def squared_norms(m, P, out):
         )
 
 
-@no_type_check
 @njit(cache=True, fastmath=FAST)
 def sum_normal_equations(A, P, m, weight, H, g):
     """Write the weighted sums H of A^T P A and g of -A^T P m."""
@@ -238,7 +223,6 @@ def sum_normal_equations(A, P, m, weight, H, g):
             H[j, i] = H[i, j]
 
 
-@no_type_check
 @lean
 def _rotation_step(B, C, multiplier):
     """Return C B^T times a Lagrange multiplier: the rotation vector of least cost."""
@@ -250,7 +234,6 @@ def _rotation_step(B, C, multiplier):
     return _times(C, gradient)
 
 
-@no_type_check
 @njit(cache=True, fastmath=FAST)
 def adjust(A, B_a, B_b, P, m, du, C_a, C_b, w_a, w_b):
     """Rotate the poses of every frame so that its constraint holds at least cost."""
@@ -268,7 +251,6 @@ def adjust(A, B_a, B_b, P, m, du, C_a, C_b, w_a, w_b):
         w_b[k, 0], w_b[k, 1], w_b[k, 2] = _rotation_step(B_b[k], cov_b, multiplier)
 
 
-@no_type_check
 @njit(cache=True)
 def subtract_medians(residual, out):
     """Write every residual minus the median of the five around it, axis by axis."""

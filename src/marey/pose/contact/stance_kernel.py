@@ -1,13 +1,12 @@
 """The Viterbi algorithm for two states, compiled."""
 
-from typing import no_type_check
+# mypy: ignore-errors
 
 import numpy as np
 
 from marey.numerics.jit import njit
 
 
-@no_type_check
 @njit(cache=True)
 def most_likely_states(log_odds, change_cost):
     """Return (frame, point) whether each point is in the first state.

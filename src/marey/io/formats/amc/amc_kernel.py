@@ -1,6 +1,6 @@
 """Compiled parsing of AMC frames: lines of a bone's name and its numbers."""
 
-from typing import no_type_check
+# mypy: ignore-errors
 
 import numpy as np
 
@@ -21,7 +21,6 @@ FINE, NO_FRAME, NO_BONE, NO_NUMBER, COUNT = 0, 1, 2, 3, 4
 COLON, HASH = 58, 35
 
 
-@no_type_check
 @njit(cache=True, inline="always")
 def _skip_blanks(data, i):
     """Return the index of the first byte that is no blank, or of the line end."""
@@ -30,7 +29,6 @@ def _skip_blanks(data, i):
     return i
 
 
-@no_type_check
 @njit(cache=True, inline="always")
 def _word_end(data, i):
     """Return the index of the first blank from data[i] on."""
@@ -39,7 +37,6 @@ def _word_end(data, i):
     return i
 
 
-@no_type_check
 @njit(cache=True, inline="always")
 def _next_word(data, i):
     """Return the index of the next word, beyond blank lines and comments."""
@@ -54,7 +51,6 @@ def _next_word(data, i):
     return i
 
 
-@no_type_check
 @njit(cache=True)
 def parse_frames(data, names, name_start, first, values, status, numbers):
     """Fill the channels of every frame.
@@ -104,7 +100,6 @@ def parse_frames(data, names, name_start, first, values, status, numbers):
     return FINE, i, frame + 1
 
 
-@no_type_check
 @njit(cache=True, inline="always")
 def _parse_channels(data, i, channel, most, frame, values, status):
     """Fill the channels of a bone; return how it ended, where, and the last channel."""
@@ -122,7 +117,6 @@ def _parse_channels(data, i, channel, most, frame, values, status):
     return FINE, i, channel
 
 
-@no_type_check
 @njit(cache=True, **NO_WRAPPERS)
 def _frame_number(data, start, end):
     """Return the number of a frame by its first 15 digits; -1 of any other word."""
@@ -135,7 +129,6 @@ def _frame_number(data, start, end):
     return value
 
 
-@no_type_check
 @njit(cache=True, **NO_WRAPPERS)
 def _same(data, start, end, names, name_start, bone):
     if bone >= name_start.size - 1:
@@ -149,7 +142,6 @@ def _same(data, start, end, names, name_start, bone):
     return True
 
 
-@no_type_check
 @njit(cache=True, **NO_WRAPPERS)
 def _find(data, start, end, names, name_start):
     """Return the bone of this name by bisection, -1 if there is none."""
@@ -163,7 +155,6 @@ def _find(data, start, end, names, name_start):
     return low if _same(data, start, end, names, name_start, low) else -1
 
 
-@no_type_check
 @njit(cache=True, **NO_WRAPPERS)
 def _before(names, name_start, bone, data, start, end):
     """Whether a bone's name comes before the word in the alphabet."""
