@@ -8,7 +8,6 @@ import pytest
 from damage import survive
 
 import marey
-from marey.io.formats import trb
 
 LABELS = ("Top.Head", "C7", "R.Knee.Medial", "é☃")
 
@@ -69,17 +68,20 @@ def codes(thing):
     return [finding.code for finding in thing.findings]
 
 
+def read(path):
+    """The take in the unit and axes of the file."""
+    return marey.read(path, unit="m", up="z")
+
+
 def test_everything_is_kept_to_the_bit(points, tmp_path):
     path = saved(tmp_path, header(LABELS, 120.0, [(1, 2), (4, 3)]), *frames(points, 11))
-    raw = trb.load(path)
-    np.testing.assert_array_equal(raw.points, points)
-    np.testing.assert_array_equal(
-        raw.residuals, np.where(np.isnan(points[..., 0]), np.nan, 0.5)
-    )
-    assert raw.labels == LABELS
-    assert raw.links == (("Link", "Top.Head", "C7"), ("Link", "é☃", "R.Knee.Medial"))
-    assert (raw.rate, raw.first_frame, raw.last_frame) == (120.0, 11, 15)
-    assert (raw.units, raw.findings) == ("", ())
+    take = read(path)
+    np.testing.assert_array_equal(take.points, points)
+    assert take.labels == LABELS
+    links = ("Link: Top.Head - C7", "Link: é☃ - R.Knee.Medial")
+    assert take.source.parameters["links"] == links
+    assert (take.rate, take.start) == (120.0, 10 / 120.0)
+    assert codes(take.source) == []
 
 
 @pytest.mark.parametrize("up", ["x", "y", "z", "-x", "-y", "-z"])
@@ -105,44 +107,44 @@ def test_what_the_file_does_not_state_is_assumed_and_said(points, tmp_path):
 
 
 def test_order_in_the_file_does_not_matter(points, tmp_path, rng):
-    whole = trb.load(saved(tmp_path, header(LABELS), *frames(points)))
+    whole = read(saved(tmp_path, header(LABELS), *frames(points)))
     numbers = [9, 2, 700, 65535]
     shuffled = [
         frame(i + 1, [(numbers[k], row[k]) for k in rng.permutation(4)])
         for i, row in enumerate(np.nan_to_num(points, nan=np.inf))
     ]
-    other = trb.load(saved(tmp_path, header(LABELS, numbers=numbers), *shuffled))
+    other = read(saved(tmp_path, header(LABELS, numbers=numbers), *shuffled))
     np.testing.assert_array_equal(other.points, whole.points)
     assert other.labels == whole.labels
 
 
 def test_frames_that_are_not_there_are_gaps(points, tmp_path):
     records = list(frames(points))
-    raw = trb.load(saved(tmp_path, header(LABELS), *records[:2], *records[4:]))
+    take = read(saved(tmp_path, header(LABELS), *records[:2], *records[4:]))
     points[2:4] = np.nan
-    np.testing.assert_array_equal(raw.points, points)
-    (finding,) = raw.findings
+    np.testing.assert_array_equal(take.points, points)
+    (finding,) = take.source.findings
     assert finding.code == "frames-missing"
     assert finding.message == "frames declared 5 by their numbers, present 3"
 
 
 def test_frame_numbers_go_on_after_sixteen_bits(points, tmp_path):
-    raw = trb.load(saved(tmp_path, header(LABELS), *frames(points, 65534)))
-    np.testing.assert_array_equal(raw.points, points)
-    assert (raw.first_frame, raw.last_frame) == (65534, 65538)
+    take = read(saved(tmp_path, header(LABELS), *frames(points, 65534)))
+    np.testing.assert_array_equal(take.points, points)
+    assert take.start == pytest.approx(655.33)
 
 
 def test_markers_without_a_name_are_left_out_and_counted(points, tmp_path):
-    raw = trb.load(saved(tmp_path, header(LABELS[:3]), *frames(points)))
-    np.testing.assert_array_equal(raw.points, points[:, :3])
-    (finding,) = raw.findings
+    take = read(saved(tmp_path, header(LABELS[:3]), *frames(points)))
+    np.testing.assert_array_equal(take.points, points[:, :3])
+    (finding,) = take.source.findings
     assert (finding.code, finding.value) == ("points-unnamed", 4.0)
 
 
 def test_repeated_names_are_told_apart(points, tmp_path):
-    raw = trb.load(saved(tmp_path, header(("A", "A", "B", "A")), *frames(points)))
-    assert raw.labels == ("A", "A_2", "B", "A_3")
-    assert codes(raw) == ["labels-repeated"]
+    take = read(saved(tmp_path, header(("A", "A", "B", "A")), *frames(points)))
+    assert take.labels == ("A", "A_2", "B", "A_3")
+    assert codes(take.source) == ["labels-repeated"]
 
 
 def test_every_cut_is_noticed_unless_it_falls_between_frames(points, tmp_path):
@@ -155,11 +157,11 @@ def test_every_cut_is_noticed_unless_it_falls_between_frames(points, tmp_path):
         whole = int((ends <= cut).sum())
         if whole == 0:
             with pytest.raises(marey.FormatError):
-                trb.load(path)
+                read(path)
             continue
-        raw = trb.load(path)
-        np.testing.assert_array_equal(raw.points, points[:whole])
-        assert codes(raw) == ([] if cut in ends else ["frames-missing"])
+        take = read(path)
+        np.testing.assert_array_equal(take.points, points[:whole])
+        assert codes(take.source) == ([] if cut in ends else ["frames-missing"])
 
 
 @pytest.mark.parametrize(
@@ -177,7 +179,7 @@ def test_every_cut_is_noticed_unless_it_falls_between_frames(points, tmp_path):
 def test_a_broken_file_is_refused_by_what_is_wrong(damage, says, points, tmp_path):
     data = header(LABELS) + b"".join(frames(points))
     with pytest.raises(marey.FormatError, match=says):
-        trb.load(saved(tmp_path, damage(data)))
+        read(saved(tmp_path, damage(data)))
 
 
 def test_a_small_file_cannot_ask_for_much_memory(tmp_path):
@@ -186,7 +188,7 @@ def test_a_small_file_cannot_ask_for_much_memory(tmp_path):
     path = saved(tmp_path, head, *empty)
     tracemalloc.start()
     with pytest.raises(marey.FormatError, match="frames that fill the file"):
-        trb.load(path)
+        read(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 32 * 2**20
@@ -196,7 +198,7 @@ def test_a_jump_of_numbers_cannot_ask_for_much_memory(points, tmp_path):
     labels = [str(n) for n in range(1, 65)]
     jump = [frame(1, []), frame(65535, [])]
     with pytest.raises(marey.FormatError, match="65535 frames of 64 markers"):
-        trb.load(saved(tmp_path, header(labels), *jump))
+        read(saved(tmp_path, header(labels), *jump))
 
 
 def test_damaged_files_give_a_typed_error_or_a_take(points, tmp_path, request):

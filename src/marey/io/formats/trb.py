@@ -11,15 +11,12 @@ import struct
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from os import PathLike
-from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float, Int, UInt16
 
 from marey.io.contract import Facts, File, Format, decode_text
 from marey.io.text.names import unique_names
-from marey.report import Finding
 from marey.take import Take
 
 MAGIC = b"\0\0\0\0\xff\xff\xff\xff"
@@ -44,33 +41,6 @@ RATE, MARKER, LINK, FRAME = 0x0103, 0x010C, 0x010D, 0x0600
 
 # Markers not seen take no room in the file: this many more may be asked for.
 SPARE_CELLS = 1_000_000
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Trb:
-    """The content of a TRB file in its own unit, axes and order."""
-
-    points: Float[np.ndarray, "frame point 3"]
-    """Coordinates in the file's unit, by custom mm; NaN where a marker was not seen."""
-
-    residuals: Float[np.ndarray, "frame point"]
-    """Mean distance of the camera rays, in the same unit; NaN where not seen."""
-
-    labels: tuple[str, ...]
-    """One per marker, as written, but made unique."""
-
-    links: tuple[tuple[str, str, str], ...]
-    """Name and the two markers of each link drawn between markers."""
-
-    rate: float
-    """Frames per second; NaN when the file does not say."""
-
-    first_frame: int
-    last_frame: int
-    units: str = ""
-    """Always "": the file does not state it."""
-
-    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(slots=True)
@@ -104,61 +74,39 @@ def sniff(head: bytes) -> bool:
     return head.startswith(MAGIC)
 
 
-def load(path: str | PathLike[str]) -> Trb:
-    """Return everything a TRB file holds, in its own unit and axes.
-
-    Raises:
-        FormatError: If the file is not a TRB or is damaged beyond reading.
-    """
-    return _load(File(Path(path), "trb"))
-
-
 def read_take(file: File) -> Take:
-    """Return the take of a TRB file."""
-    raw = _load(file)
+    """Return the take of a TRB file.
+
+    The length unit is by custom mm and the up axis z: the file states neither.
+    """
+    data = file.content()
+    header = _header(file, data)
+    frames = _frames(file, data, header.data_at)
+    points = _points(file, data, header, frames)
+    labels = unique_names(file, tuple(header.markers.values()), "marker")
+    name = dict(zip(header.markers, labels, strict=True))
     facts = Facts(
         file.decide_fact("unit", assumed="mm", note="TRB does not state it"),
         file.decide_fact("up", assumed="z", note="TRB does not state it"),
         file.decide_fact(
             "rate",
-            stated=None if np.isnan(raw.rate) else f"{raw.rate:.10g}",
+            stated=None if np.isnan(header.rate) else f"{header.rate:.10g}",
             assumed="100",
             note="item 0x0103",
         ),
     )
+    links = [
+        f"{text}: {name[a]} - {name[b]}"
+        for text, a, b in header.links
+        if a in name and b in name
+    ]
     return file.take(
         facts,
-        points=raw.points,
-        labels=raw.labels,
-        start=(raw.first_frame - 1) / facts.hertz,
-        parameters={"links": tuple(f"{name}: {a} - {b}" for name, a, b in raw.links)},
-    )
-
-
-def _load(file: File) -> Trb:
-    data = file.content()
-    header = _header(file, data)
-    frames = _frames(file, data, header.data_at)
-    points, residuals = _points(file, data, header, frames)
-    labels = unique_names(file, tuple(header.markers.values()), "marker")
-    name = dict(zip(header.markers, labels, strict=True))
-    return Trb(
         points=points,
-        residuals=residuals,
         labels=labels,
-        links=tuple(
-            (text, name[a], name[b])
-            for text, a, b in header.links
-            if a in name and b in name
-        ),
-        rate=header.rate,
-        first_frame=int(frames.number[0]),
-        last_frame=int(frames.number[-1]),
-        findings=tuple(file.findings),
+        start=(int(frames.number[0]) - 1) / facts.hertz,
+        parameters={"links": tuple(links)},
     )
-
-
-# --- header --------------------------------------------------------------------------
 
 
 def _header(file: File, data: bytes) -> _TrbHeader:
@@ -275,8 +223,8 @@ def _unwrap_numbers(
 
 def _points(
     file: File, data: bytes, header: _TrbHeader, frames: _TrbFrames
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return positions and residuals, (frame, point) in the order of the header."""
+) -> Float[np.ndarray, "frame point 3"]:
+    """Return positions in the order of the header; NaN where a marker was not seen."""
     first, last = int(frames.number[0]), int(frames.number[-1])
     size = (last - first + 1, len(header.markers))
     if size[0] * size[1] > len(data) // 2 + SPARE_CELLS:
@@ -302,11 +250,10 @@ def _points(
         "points-unnamed", unnamed, "{} positions belong to unnamed markers: left out"
     )
     valid = named & np.isfinite(records["xyz"]).all(axis=-1)
-    points, residuals = np.full((*size, 3), np.nan), np.full(size, np.nan)
+    points = np.full((*size, 3), np.nan)
     with np.errstate(invalid="ignore"):
         points[row[valid], marker[valid]] = records["xyz"][valid]
-        residuals[row[valid], marker[valid]] = records["residual"][valid]
-    return points, residuals
+    return points
 
 
 def _marker_records(data: bytes, frames: _TrbFrames) -> np.ndarray:

@@ -9,8 +9,6 @@ longest bone, a thigh, is taken to point down.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from os import PathLike
-from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
@@ -22,7 +20,6 @@ from marey.io.text.numbers import MAX_NUMBER, parse_number
 from marey.io.units_axes import metres_per_unit, poses_from_file
 from marey.io.xml import XmlElement, parse_xml
 from marey.numerics import geometry
-from marey.report import Finding
 from marey.skeleton import Kind, Skeleton
 
 KINDS: Mapping[str, Kind] = {
@@ -49,17 +46,6 @@ MIN_UPRIGHT_SHARE = 0.9
 
 Higher leaves the axis undetermined more often. Chosen by hand.
 """
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Vsk:
-    """A VSK file: the skeleton, and what it is made from."""
-
-    skeleton: Skeleton
-    parameters: Mapping[str, float]
-    """Values by name, lengths in millimetres."""
-
-    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,21 +81,12 @@ def sniff(head: bytes) -> bool:
     return b"<KinematicModel" in head and head.lstrip().startswith(b"<")
 
 
-def load(path: str | PathLike[str]) -> Vsk:
-    """Return the skeleton of a VSK file with its parameters and findings.
-
-    Raises:
-        FormatError: If the file is not a VSK or is damaged beyond reading.
-    """
-    return _load(File(Path(path), "vsk"))
-
-
 def read_skeleton(file: File) -> Skeleton:
-    """Return the skeleton of a VSK file, markers included."""
-    return _load(file).skeleton
+    """Return the skeleton of a VSK file, markers included.
 
-
-def _load(file: File) -> Vsk:
+    Lengths are in millimetres. The up axis is not stated; the longest bone at rest
+    determines it.
+    """
     root = parse_xml(file)
     if root.name != "KinematicModel":
         file.fail("KinematicModel", root.name, line=root.line)
@@ -126,8 +103,7 @@ def _load(file: File) -> Vsk:
         how="inferred",
     )
     T = poses_from_file(T_file, unit.value, up.value)
-    skeleton = _skeleton(tree, segments, numbers, T, root, metres_per_unit(unit.value))
-    return Vsk(skeleton, numbers.parameters, tuple(file.findings))
+    return _skeleton(tree, segments, numbers, T, root, metres_per_unit(unit.value))
 
 
 def _parameters(root: XmlElement) -> dict[str, float]:
