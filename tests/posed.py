@@ -102,3 +102,9 @@ def random_pose(skeleton, rng, size=0.5):
             second = geometry.quat_exp(size * rng.normal() * y)
             wxyz[joint] = geometry.quat_multiply(wxyz[joint], second)
     return rng.normal(size=3), wxyz
+
+
+def within_limits(skeleton, angles, slack=1e-9):
+    """Whether every angle lies within its limits; a limit of NaN never binds."""
+    low, high = skeleton.limits[..., 0], skeleton.limits[..., 1]
+    return not ((angles < low - slack) | (angles > high + slack)).any()

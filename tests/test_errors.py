@@ -14,7 +14,6 @@ ERRORS = [
     marey.DataError("joints", found=1, needed=2),
     marey.OptionError("rate", found=-1.0, needed="above 0"),
     marey.OutputError("walk.bvh: not written, disk full"),
-    marey.ConvergenceError("no answer after 50 steps"),
     marey.MissingExtraError("matplotlib", "plots"),
     marey.StreamError("natnet", 12, expected="a real", found="the end"),
 ]
@@ -29,7 +28,6 @@ def nasty_errors():
         marey.DataError(NASTY, found=NASTY, needed=NASTY),
         marey.OptionError("name", found=NASTY, needed=NASTY),
         marey.OutputError(f"{NASTY}: not written"),
-        marey.ConvergenceError(NASTY),
         marey.StreamError(NASTY, expected=NASTY, found=NASTY),
     ]
 

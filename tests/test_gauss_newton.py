@@ -26,7 +26,7 @@ from marey.pose import fit_pose
 from marey.pose.gauss_newton.fit import GaussNewtonSolver
 from marey.pose.gauss_newton.tracker import PoseTracker
 from marey.pose.options import GaussNewtonOptions
-from marey.synth.performance.angles import joint_angles, within_limits
+from marey.synth.performance.angles import joint_angles
 from marey.take import Take
 
 PLAIN: dict[str, Any] = {"outlier": 0.0, "limits": False}
@@ -234,9 +234,9 @@ def test_limits_are_kept(share):
     skeleton, take = posed.record(motion="exercise", noise=3e-3, seconds=4.0)
     skeleton = tightened(skeleton, share)
     angles = joint_angles(skeleton, solve(skeleton, take).wxyz)
-    assert within_limits(skeleton, angles, slack=1e-7)
+    assert posed.within_limits(skeleton, angles, slack=1e-7)
     free = joint_angles(skeleton, solve(skeleton, take, limits=False).wxyz)
-    assert not within_limits(skeleton, free, slack=1e-3)
+    assert not posed.within_limits(skeleton, free, slack=1e-3)
 
 
 def test_at_its_limit_the_pose_is_the_best_there():
@@ -609,7 +609,9 @@ def whole(skeleton, take, **options):
     assert np.isfinite(motion.wxyz).all()
     assert np.isfinite(motion.T_world_root).all()
     np.testing.assert_allclose(np.linalg.norm(motion.wxyz, axis=-1), 1.0, atol=1e-12)
-    assert within_limits(skeleton, joint_angles(skeleton, motion.wxyz), slack=1e-6)
+    assert posed.within_limits(
+        skeleton, joint_angles(skeleton, motion.wxyz), slack=1e-6
+    )
     return motion, {finding.code: finding for finding in found}
 
 
@@ -654,7 +656,7 @@ def test_limits_that_exclude_the_data_are_reported(walk):
         replace(skeleton, limits=limits), take, method="gauss_newton"
     )
     angles = joint_angles(motion.skeleton, motion.wxyz)
-    assert within_limits(motion.skeleton, angles, slack=1e-6)
+    assert posed.within_limits(motion.skeleton, angles, slack=1e-6)
     assert "LeftLowerLeg" in {d.subject for d in found if d.code == "joint-held"}
     assert posed.joint_errors(motion, take).max() < 0.6
 

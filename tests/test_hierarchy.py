@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import marey
 from marey.errors import DataError, OptionError
 from marey.joints.axes_from_points import construct_poses, poses_without_twist
-from marey.joints.hierarchy.estimate import estimate_hierarchy, estimate_skeleton
+from marey.joints.hierarchy.estimate import estimate_hierarchy
 from marey.numerics import geometry
 from marey.segmentation import segment
 
@@ -40,6 +40,12 @@ def joint_errors(take, motion):
     joints = [truth.index(name) for name in motion.skeleton.names]
     error = motion.T_world_joint() - take.truth.motion.T_world_joint()[:, joints]
     return np.linalg.norm(error[:, 1:, :3, 3], axis=-1)
+
+
+def estimate_skeleton(bodies, parent, **options):
+    """Skeleton and motion of one take."""
+    hierarchy = estimate_hierarchy((bodies,), parent, **options)
+    return hierarchy.skeleton, hierarchy.pose(bodies)
 
 
 def resegment(take, bodies, points):

@@ -19,7 +19,7 @@ from marey.anatomy.limits import (
     with_human_limits,
 )
 from marey.anatomy.t_pose import t_pose_rotations
-from marey.synth.performance.angles import joint_angles, within_limits
+from marey.synth.performance.angles import joint_angles
 
 
 def without_limits(skeleton):
@@ -38,7 +38,7 @@ def test_what_people_do_is_within_their_limits():
         skeleton = with_human_limits(without_limits(figure.skeleton))
         for name in ("walk", "kick_punch", "exercise", "jump"):
             motion = figure.perform(name, seconds=6.0, rate=20.0, seed=seed)
-            assert within_limits(skeleton, joint_angles(skeleton, motion.wxyz))
+            assert posed.within_limits(skeleton, joint_angles(skeleton, motion.wxyz))
 
 
 def test_every_joint_of_a_person_has_equal_limits_on_both_sides():

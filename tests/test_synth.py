@@ -2,6 +2,7 @@ import subprocess
 import sys
 
 import numpy as np
+import posed
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,11 +10,7 @@ from hypothesis import strategies as st
 import marey
 from marey import synth
 from marey.numerics import geometry
-from marey.synth.performance.angles import (
-    joint_angles,
-    quaternions_from_angles,
-    within_limits,
-)
+from marey.synth.performance.angles import joint_angles, quaternions_from_angles
 
 FIGURES = {
     "human": synth.human,
@@ -124,7 +121,7 @@ def test_joint_angles_are_the_inverse_of_quaternions_from_angles(name, seed):
 def test_a_motion_respects_limits_bone_lengths_ground_and_contacts(name, motion):
     figure = FIGURES[name]()
     done = figure.perform(motion, seconds=9.0, rate=30.0, seed=3)
-    assert within_limits(figure.skeleton, figure.angles(done))
+    assert posed.within_limits(figure.skeleton, figure.angles(done))
     T = done.T_world_joint()
     position, parent = T[..., :3, 3], figure.skeleton.parent[1:]
     bones = np.linalg.norm(position[:, 1:] - position[:, parent], axis=-1)
@@ -291,7 +288,7 @@ def test_people_in_a_scene_are_within_joint_limits_and_on_the_ground(name, seed)
     people = {"A", "B"} | ({"PROP"} if name == "handover" else set())
     assert set(take.subjects) == people
     for figure, motion in zip(take.truth.figures, take.truth.motions, strict=True):
-        assert within_limits(figure.skeleton, figure.angles(motion))
+        assert posed.within_limits(figure.skeleton, figure.angles(motion))
         T = motion.T_world_joint()
         for contact in motion.contacts:
             during = (motion.times >= contact.start) & (motion.times <= contact.end)

@@ -108,7 +108,7 @@ STRUCTURE_KEYWORDS = re.compile(
 )
 SHAPE_FIRST = re.compile(r"zeros|empty|ones|full|eye|identity")
 SHAPE_ALL = re.compile(
-    r"Array|arange|broadcast_to|moveaxis|range|repeat|reshape|round|slice|swapaxes|tile"
+    r"Array|arange|broadcast_to|empty_array|moveaxis|range|repeat|reshape|round|slice|swapaxes|tile"
     r"|to_bytes|transpose"
 )
 

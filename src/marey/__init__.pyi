@@ -22,7 +22,6 @@ from marey.editing import solve as solve
 from marey.edits import Edit as Edit
 from marey.edits import read_edits as read_edits
 from marey.edits import write_edits as write_edits
-from marey.errors import ConvergenceError as ConvergenceError
 from marey.errors import DataError as DataError
 from marey.errors import FormatError as FormatError
 from marey.errors import MareyError as MareyError

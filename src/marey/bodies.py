@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from marey.numerics import geometry
-from marey.numerics.arrays import empty_array
+from marey.numerics import empty_array, geometry
 from marey.numerics.procrustes import poses_seen
 from marey.numerics.sensor_points import points_of_poses
 from marey.report import Finding

@@ -5,11 +5,11 @@
   - DataError (also ValueError): the recording cannot support what was asked
   - OptionError (also ValueError): an argument is out of range or contradicts another
   - OutputError (also OSError): a result could not be written
-  - ConvergenceError: an iteration ended without an answer
   - MissingExtraError (also ImportError): an optional package is not installed
   - StreamError: a live stream is silent, or a packet is not what its protocol promises
 """
 
+from collections.abc import Collection
 from importlib import import_module
 from os import PathLike, fspath
 from typing import Any, Literal
@@ -111,12 +111,14 @@ class OptionError(MareyError, ValueError):
         self.needed = needed
 
 
+def check_choice(option: str, given: str, known: Collection[str]) -> None:
+    """Raise an `OptionError` if what was given is none of the known names."""
+    if given not in known:
+        raise OptionError(option, found=given, needed=f"one of {', '.join(known)}")
+
+
 class OutputError(MareyError, OSError):
     """A result could not be written; what stood at its place before is untouched."""
-
-
-class ConvergenceError(MareyError):
-    """An iteration ended without an answer it could stand for."""
 
 
 class MissingExtraError(MareyError, ImportError):

@@ -7,8 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.errors import DataError, OptionError
-from marey.numerics import geometry
-from marey.numerics.arrays import empty_array
+from marey.numerics import empty_array, geometry
 from marey.skeleton import Skeleton
 from marey.take import EvenlySampled, Source
 

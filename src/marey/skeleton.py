@@ -8,8 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.errors import DataError
-from marey.numerics import geometry
-from marey.numerics.arrays import empty_array
+from marey.numerics import empty_array, geometry
 from marey.take import Take, match_labels
 
 Kind = Literal["root", "ball", "universal", "hinge", "fixed"]

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from marey.errors import DataError
-from marey.numerics.arrays import empty_array
+from marey.numerics import empty_array
 from marey.numerics.procrustes import points_seen, poses_seen
 from marey.report import Finding
 

@@ -91,6 +91,11 @@ def ancestors_of(parent: Int[np.ndarray, " item"], item: int) -> list[int]:
     return chain
 
 
+def descendants_of(parent: Int[np.ndarray, " item"], item: int) -> list[int]:
+    """Return an item and its descendants, parents before children."""
+    return [one for one in range(len(parent)) if item in ancestors_of(parent, one)]
+
+
 def list_children(parent: Int[np.ndarray, " item"]) -> list[list[int]]:
     """Return the children of every item, in order; item 0 is the root."""
     children: list[list[int]] = [[] for _ in parent]

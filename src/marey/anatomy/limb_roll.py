@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.anatomy import names as vrm
-from marey.numerics.arrays import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int
 
 MIN_BEND_SINE = np.sin(np.radians(20.0))
 """Sine of the angle between two bones above which a frame determines the axis about

@@ -16,7 +16,7 @@ import numpy as np
 from marey.anatomy import names as vrm
 from marey.anatomy.limb_roll import MIN_COSINE
 from marey.errors import DataError, OptionError
-from marey.numerics.arrays import Array, Bool, Float
+from marey.numerics import Array, Bool, Float
 from marey.skeleton import Skeleton
 
 LIMIT_SLACK_RAD = np.radians(20.0)

@@ -7,7 +7,7 @@ import numpy as np
 
 from marey.anatomy import names as vrm
 from marey.articulated.tables import Nodes
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.skeleton import Skeleton
 
 DENSITY = 1000.0

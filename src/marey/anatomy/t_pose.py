@@ -11,8 +11,7 @@ import numpy as np
 
 from marey.anatomy import names as vrm
 from marey.anatomy.limb_roll import BodyTree, side_in_t_pose
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int, geometry
 from marey.numerics.procrustes import shortest_rotations
 from marey.skeleton import Skeleton
 

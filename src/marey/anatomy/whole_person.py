@@ -12,7 +12,7 @@ import numpy as np
 
 from marey.anatomy import names as vrm
 from marey.motion import Motion
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int
 from marey.skeleton import Kind, Skeleton
 
 Vector = Float[Array, " 3"]

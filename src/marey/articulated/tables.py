@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from marey.errors import DataError
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int, geometry
 from marey.skeleton import Skeleton
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 
 from marey.articulated.tables import Nodes
 from marey.errors import DataError, OptionError
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int
 from marey.numerics.thresholds import MIN_POSE_POINTS, MOST
 from marey.skeleton import Skeleton
 from marey.take import Take, match_labels

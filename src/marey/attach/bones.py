@@ -7,7 +7,7 @@ import numpy as np
 
 from marey.anatomy import names as vrm
 from marey.attach.match import JointMatch, path_between
-from marey.numerics.arrays import Array, Bool, Float
+from marey.numerics import Array, Bool, Float
 from marey.numerics.thresholds import FEW, MOST, OUTLIER_SD, SKIN_MOTION_M
 from marey.skeleton import Skeleton
 

@@ -9,7 +9,7 @@ import numpy as np
 from marey.anatomy import names as vrm
 from marey.attach.bones import BoneComparison, strip
 from marey.attach.match import JointMatch, path_between
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.skeleton import Skeleton
 
 Factors = Float[Array, " joint"]

@@ -11,8 +11,7 @@ import numpy as np
 
 from marey.anatomy.t_pose import shortest_rotation
 from marey.attach.match import JointMatch, matched_below, nearest_match
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.numerics.thresholds import MIN_POSE_POINTS
 from marey.skeleton import Skeleton
 

@@ -8,7 +8,7 @@ import numpy as np
 from marey.attach.match import JointMatch, match_joints, matched_below, nearest_match
 from marey.attach.placement import carry_over
 from marey.errors import OptionError
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.skeleton import Skeleton
 
 

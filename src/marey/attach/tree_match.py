@@ -11,8 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.numerics.thresholds import FEW, MIN_POSE_POINTS, MOST
 from marey.skeleton import Skeleton
 

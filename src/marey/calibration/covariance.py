@@ -6,7 +6,7 @@ from marey.calibration.model import STUDENT_T_DOF, Estimate, KinematicModel
 from marey.calibration.moving_centers import follow_centers
 from marey.calibration.solver.bundle_adjustment import CalibrationFit
 from marey.calibration.solver.levenberg_marquardt import reduced_equations, residuals
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.numerics.thresholds import FEW
 
 SOFT_TISSUE_SD_FACTOR = 1.5

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from marey.articulated.tables import pad_lists
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int
 from marey.numerics.sensor_points import SENSOR_POINTS
 from marey.numerics.thresholds import FEW, MARKER_NOISE_M, OUTLIER_SD
 

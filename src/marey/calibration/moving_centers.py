@@ -21,7 +21,7 @@ from dataclasses import replace
 import numpy as np
 
 from marey.calibration.model import CenterMotion, Estimate, KinematicModel
-from marey.numerics.arrays import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int
 
 
 def follow_centers(estimate: Estimate) -> Estimate:

@@ -7,8 +7,7 @@ import numpy as np
 from marey.calibration.init.poses import initial_poses
 from marey.calibration.model import Estimate, ModelParameters
 from marey.calibration.solver.levenberg_marquardt import fit_poses, residuals
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 
 MIN_ALL_WHITE_SHARE = 0.75
 """An estimated white share from this on is taken for 1. A few hundred pairs of frames

@@ -21,8 +21,7 @@ from marey.calibration.model import (
     ModelParameters,
 )
 from marey.calibration.problem import CalibrationProblem
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.numerics.thresholds import FEW, SKIN_MOTION_M
 
 Terms = Sequence[tuple[Int[Array, " x"], Float[Array, "row x"]]]

@@ -19,7 +19,7 @@ from marey.calibration.model import (
     ModelParameters,
 )
 from marey.errors import DataError
-from marey.numerics.arrays import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int
 from marey.numerics.procrustes import points_seen
 from marey.numerics.sensor_points import SENSOR_POINTS, points_of_poses
 from marey.numerics.thresholds import MIN_SAMPLES

@@ -6,8 +6,7 @@ import numpy as np
 
 from marey.calibration.model import ModelParameters
 from marey.calibration.priors import determine_rotation
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.numerics.procrustes import fit_rigid
 from marey.numerics.thresholds import MARKER_NOISE_M, OUTLIER_SD
 

@@ -17,7 +17,7 @@ from marey.anatomy import names as vrm
 from marey.anatomy.t_pose import UP, facing_rotation, shortest_rotation
 from marey.clinical.leg_axes import bone_of, landmarks_on, long_axes_of_legs
 from marey.motion import Motion
-from marey.numerics.arrays import Array, Bool, Float
+from marey.numerics import Array, Bool, Float
 from marey.skeleton import Skeleton
 
 LIMBS = (

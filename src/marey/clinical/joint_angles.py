@@ -14,8 +14,7 @@ from marey.clinical.leg_axes import roll_feet_with_shanks
 from marey.clinical.plug_in_gait import leg_axes_of_wands
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 
 if TYPE_CHECKING:
     import pandas as pd

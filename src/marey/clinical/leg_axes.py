@@ -12,8 +12,7 @@ import numpy as np
 
 from marey.anatomy import names as vrm
 from marey.anatomy.landmarks import Landmarks, find_landmarks
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.numerics.thresholds import MIN_POSE_POINTS
 from marey.skeleton import Skeleton
 

@@ -19,8 +19,7 @@ from marey.anatomy import names as vrm
 from marey.clinical.anatomical_axes import SegmentAxes
 from marey.clinical.leg_axes import landmarks_on
 from marey.motion import Motion
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.skeleton import Skeleton
 
 Points = Float[Array, "frame 3"]

@@ -11,7 +11,7 @@ from marey.anatomy.name_schemes import recognise_joints
 from marey.clinical.joint_angles import JointAngles
 from marey.errors import DataError
 from marey.motion import Motion
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int
 
 CYCLE_POINTS = 101
 """Points of a gait cycle, from 0 to 100 per cent, as published curves have them."""

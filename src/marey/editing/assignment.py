@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from marey.bodies import Bodies
-from marey.numerics.arrays import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int
 
 
 @dataclass(frozen=True, slots=True, eq=False)

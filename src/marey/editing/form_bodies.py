@@ -4,17 +4,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.bodies import Bodies
 from marey.editing.assignment import BodyAssignment, TakeAssignment, assignment_of
+from marey.numerics import Array, Float
 from marey.report import Finding
 from marey.segmentation.body_poses import make_bodies
 from marey.segmentation.common_bodies import with_common_bodies, with_more_bodies
+from marey.segmentation.methods.sensors import bodies_of_sensors
 from marey.segmentation.sensors_on_bodies import put_sensors_on
 from marey.take import Take
-
-Array = np.ndarray
 
 LINE_FINDING = "markers-on-a-line"
 """Code of a finding that is made again whenever bodies are assembled."""
@@ -90,19 +89,9 @@ def _bodies_of_markers(
 
 def _no_bodies(take: Take) -> Bodies:
     """Return a take in which no marker belongs to a body."""
-    n_markers = len(take.labels)
-    return Bodies(
-        take=take,
-        names=(),
-        T_world_body=np.zeros((take.n_frames, 0, 4, 4)),
-        determined=np.zeros(0, dtype=bool),
-        marker_body=np.full(n_markers, -1, dtype=np.int64),
-        shared=np.zeros((n_markers, 0), dtype=bool),
-        marker_confidence=np.zeros(n_markers),
-        body_confidence=np.zeros(0),
-        marker_offset=np.full((n_markers, 3), np.nan),
-        rms=np.zeros(0),
-    )
+    no_poses = take.T_world_sensor[:, :0]
+    bare = replace(take, T_world_sensor=no_poses, sensor_names=())
+    return replace(bodies_of_sensors(bare), take=take)
 
 
 def _keep_unchanged(

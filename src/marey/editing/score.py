@@ -1,25 +1,22 @@
 """Scores of a solution, and the difference between two solutions."""
 
-import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy.whole_person import observed_parent
 from marey.editing.kinds.moved_sensors import SENSOR_EDITS
 from marey.edits import Edit
 from marey.motion import Motion
-from marey.numerics import geometry
+from marey.numerics import Array, Float
+from marey.numerics.robust import rms
 from marey.numerics.thresholds import FEW, MARKER_NOISE_M
 from marey.report import Finding
 from marey.skeleton import marker_columns
 from marey.solution import Solution
 from marey.take import Take, match_labels
-
-Array = np.ndarray
 
 MIN_LENGTH_CHANGE_M = FEW * MARKER_NOISE_M
 """Smallest change of a bone's length, in metres, that is listed: a tenth of the noise
@@ -76,27 +73,20 @@ def score_of(solution: Solution) -> Score:
     edge = solution.tree.edge
     gaps = solution.joints.residual[edge[edge >= 0]]
     return Score(
-        marker_rms=_rms(np.concatenate([np.zeros(0), *markers])),
-        sensor_rms=_rms(np.concatenate([np.zeros(0), *sensors])),
-        gap_rms=_rms(gaps),
+        marker_rms=rms(np.concatenate([np.zeros(0), *markers])),
+        sensor_rms=rms(np.concatenate([np.zeros(0), *sensors])),
+        gap_rms=rms(gaps),
         bodies=len(edge),
         joints=int((edge >= 0).sum()),
     )
 
 
-def _rms(values: Array) -> float:
-    finite = values[np.isfinite(values)]
-    return float(np.sqrt(np.mean(finite**2))) if len(finite) else math.nan
-
-
 def _marker_distances(motion: Motion, take: Take) -> Float[Array, "frame marker"]:
     """Return the distance of every marker from the skeleton's; NaN where unseen."""
-    skeleton = motion.skeleton
-    column = marker_columns(skeleton, take)
+    column = marker_columns(motion.skeleton, take)
     own = column >= 0
-    T = motion.T_world_joint()[:, skeleton.marker_joint[own]]
-    model = geometry.apply(T, skeleton.marker_offset[own])
-    return np.asarray(np.linalg.norm(model - take.points[:, column[own]], axis=-1))
+    distance = motion.marker_points()[:, own] - take.points[:, column[own]]
+    return np.asarray(np.linalg.norm(distance, axis=-1))
 
 
 def _sensor_distances(motion: Motion, take: Take) -> Float[Array, "frame sensor"]:
@@ -105,9 +95,8 @@ def _sensor_distances(motion: Motion, take: Take) -> Float[Array, "frame sensor"
     column = match_labels(skeleton.sensor_names, take.sensor_names)
     own = column >= 0
     T = motion.T_world_joint()[:, skeleton.sensor_joint[own]]
-    model = geometry.apply(T, skeleton.T_joint_sensor[own][:, :3, 3])
-    measured = take.T_world_sensor[:, column[own]][..., :3, 3]
-    return np.asarray(np.linalg.norm(model - measured, axis=-1))
+    distance = T @ skeleton.T_joint_sensor[own] - take.T_world_sensor[:, column[own]]
+    return np.asarray(np.linalg.norm(distance[..., :3, 3], axis=-1))
 
 
 def list_changes(

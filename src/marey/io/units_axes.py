@@ -6,7 +6,7 @@ marey's world is metres, right-handed, +Z up.
 import numpy as np
 from jaxtyping import Float
 
-from marey.errors import OptionError
+from marey.errors import OptionError, check_choice
 from marey.numerics.geometry import R_Z_UP
 
 METRES_PER_UNIT = {"mm": 1e-3, "cm": 1e-2, "m": 1.0, "in": 0.0254, "ft": 0.3048}
@@ -47,8 +47,7 @@ def rotation_to_z_up(up: str) -> Float[np.ndarray, "3 3"]:
     Raises:
         OptionError: If `up` is not an axis.
     """
-    if up not in R_Z_UP:
-        raise OptionError("up", found=up, needed=f"one of {', '.join(R_Z_UP)}")
+    check_choice("up", up, R_Z_UP)
     return R_Z_UP[up].copy()
 
 

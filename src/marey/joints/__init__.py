@@ -11,7 +11,7 @@ from typing import Any
 
 from marey.anatomy.joint_names import joint_name_and_exercise as joint_name_and_exercise
 from marey.bodies import Bodies
-from marey.errors import DataError, OptionError
+from marey.errors import DataError, check_choice
 from marey.joint_fits import JointFits as JointFits
 from marey.joints.distance import joint_costs as joint_costs
 from marey.joints.findings import find_differing_takes as find_differing_takes
@@ -58,9 +58,7 @@ def fit_joints(
         OptionError: If the method or an option is not known.
     """
     takes = (bodies,) if isinstance(bodies, Bodies) else tuple(bodies)
-    if method not in REGISTRY:
-        needed = f"one of {', '.join(REGISTRY)}"
-        raise OptionError("method", found=method, needed=needed)
+    check_choice("method", method, REGISTRY)
     count = len(takes[0].names) if takes else 0
     if count < 2:
         raise DataError("joints", found=f"{count} bodies", needed="at least 2")

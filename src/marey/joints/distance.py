@@ -33,8 +33,7 @@ from marey.joints.noise import estimate_pose_noise
 from marey.joints.sphere.fit import MIN_POSITIONS
 from marey.joints.sphere.sandwich import sandwich_covariance
 from marey.joints.stacked_takes import StackedTakes
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Bool, Float
+from marey.numerics import Array, Bool, Float, geometry
 from marey.numerics.resampling import evenly_spaced
 from marey.options import Options, number, options_from
 

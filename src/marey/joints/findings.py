@@ -17,8 +17,7 @@ from marey.joints.ball.normal_equations import (
 )
 from marey.joints.noise import FALSE_ALARM_RATE
 from marey.joints.residuals import Homogeneity
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.numerics.thresholds import (
     CERTAIN_SD,
     MARKER_NOISE_M,

@@ -12,7 +12,7 @@ import numpy as np
 
 from marey.bodies import Bodies
 from marey.joints.sphere.moments import SphereMoments, compute_moments
-from marey.numerics.arrays import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int
 from marey.numerics.procrustes import points_in_body
 from marey.numerics.resampling import evenly_spaced
 from marey.numerics.thresholds import (

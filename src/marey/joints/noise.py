@@ -7,7 +7,7 @@ import numpy as np
 
 from marey.bodies import Bodies
 from marey.joints.ball.normal_equations import FRAMES_PER_CHUNK
-from marey.numerics.arrays import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int
 from marey.numerics.noise import SMOOTH_ORDER, trimmed_variance, white_difference
 from marey.numerics.thresholds import FEW, MIN_SAMPLES
 

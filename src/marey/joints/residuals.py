@@ -10,7 +10,7 @@ from marey.bodies import Bodies
 from marey.errors import DataError
 from marey.joint_fits import JointFits
 from marey.joints.ball.fit import fit
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int
 
 
 def joint_residuals(

@@ -8,8 +8,7 @@ import numpy as np
 from marey.bodies import Bodies
 from marey.joints.noise import BodyNoise
 from marey.joints.sphere.moments import SphereMoments
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.take import Take
 
 ROUNDING_SHARE = 1e-12

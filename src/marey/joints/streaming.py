@@ -20,7 +20,7 @@ from marey.joints.ball.normal_equations import (
     zero_sums,
 )
 from marey.joints.noise import PoseNoise
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.options import Options, number, options_from
 
 

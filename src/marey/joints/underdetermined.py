@@ -20,7 +20,7 @@ from marey.joints.hierarchy.root_to_leaf import (
     Poses,
     mean_relative_rotation,
 )
-from marey.numerics.arrays import Array, Bool
+from marey.numerics import Array, Bool
 from marey.numerics.procrustes import evaluate_fit, median_in_body
 from marey.tree import Tree
 

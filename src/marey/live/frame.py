@@ -7,7 +7,7 @@ from math import nan
 import numpy as np
 
 from marey.errors import DataError
-from marey.numerics.arrays import Array, Float, empty_array
+from marey.numerics import Array, Float, empty_array
 from marey.take import MAX_COORDINATE_M
 
 MAX_NAMES = 1024

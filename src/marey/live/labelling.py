@@ -8,8 +8,7 @@ import numpy as np
 
 from marey.live.frame import MAX_NAMES, UNLABELLED, Frame
 from marey.live.posing.tracking import LivePose
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int, geometry
 from marey.numerics.thresholds import MIN_POSE_POINTS, OUTLIER_SD, SKIN_MOTION_M
 
 GATE_M = OUTLIER_SD * SKIN_MOTION_M

@@ -13,8 +13,7 @@ from marey.errors import MissingExtraError, StreamError
 from marey.io.units_axes import METRES_PER_UNIT, parse_unit
 from marey.live.codecs.poses import make_poses
 from marey.live.frame import Frame
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int, geometry
 
 CONTENT = "MoCap"
 """Type of streams of motion capture."""

@@ -12,8 +12,7 @@ import numpy as np
 from marey.live.frame import Frame
 from marey.live.labelling import GATE_M, assign_points
 from marey.live.posing.tracking import SkeletonTracker
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.numerics.thresholds import MIN_POSE_POINTS
 from marey.skeleton import Skeleton, rotating_joints
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
@@ -16,12 +15,12 @@ from marey.metrics.match import (
     relative_motion_rms,
 )
 from marey.motion import Motion
-from marey.numerics import geometry
+from marey.numerics import Array, Float, geometry
+from marey.numerics.robust import rms
 from marey.skeleton import Skeleton, rotating_joints
 from marey.synth.truth import Truth
 from marey.tree import Tree
 
-Array = np.ndarray
 Edge = frozenset[int]
 
 
@@ -92,10 +91,10 @@ def compare_joints(
     return scores.JointsScore(
         found=len(center),
         true=len(truth.edges),
-        center=_rms(center),
+        center=rms(center),
         center_max=float(center.max()) if len(center) else float("nan"),
-        off_axis=_rms(off_axis),
-        axis=_rms(axis),
+        off_axis=rms(off_axis),
+        axis=rms(axis),
         kinds_right=int(kind.sum()),
     )
 
@@ -128,21 +127,14 @@ def _joint_error(
         found = T_a[:, :3, :3] @ joints.axis_a[row]
         sine = np.linalg.norm(np.cross(found, axis), axis=-1)
         cosine = np.abs(np.sum(found * axis, axis=-1))
-        angle = _rms(np.arctan2(sine, cosine))
+        angle = rms(np.arctan2(sine, cosine))
     kind_correct = joints.kind[row] == skeleton.kind[joint]
-    rms = float(np.sqrt(np.nanmean(square)))
     return (
-        rms,
+        float(np.sqrt(np.nanmean(square))),
         float(np.sqrt(np.nanmean(np.maximum(off_axis, 0.0)))),
         angle,
         kind_correct,
     )
-
-
-def _rms(values: Array) -> float:
-    """Return the root mean square of the finite values; NaN if there are none."""
-    known = values[np.isfinite(values)]
-    return float(np.sqrt(np.mean(known**2))) if len(known) else float("nan")
 
 
 def compare_tree(tree: Tree, bodies: Bodies, truth: Truth) -> scores.TreeScore:
@@ -222,7 +214,7 @@ def compare_lengths(found: Lengths, true: Lengths) -> scores.SkeletonScore:
     return scores.SkeletonScore(
         compared=len(common),
         true=len(true),
-        rms=_rms(error),
+        rms=rms(error),
         max=float(np.abs(error).max()) if len(error) else float("nan"),
         mean=float(error.mean()) if len(error) else float("nan"),
     )

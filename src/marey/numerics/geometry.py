@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from marey.errors import DataError, OptionError
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int
 
 Vectors = Float[Array, "*#batch 3"]
 Quats = Float[Array, "*#batch 4"]

@@ -13,7 +13,7 @@ from math import comb, sqrt
 
 import numpy as np
 
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.numerics.robust import (
     CHI2_3_MEDIAN,
     CHI2_3_TRUNCATED_MEAN,

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Bool, Float
+from marey.numerics import Array, Bool, Float, geometry
 from marey.numerics.robust import CHI2_3_MEDIAN
 from marey.numerics.thresholds import FEW, MIN_POSE_POINTS, OUTLIER_SD, SAMPLE_FRAMES
 

@@ -4,11 +4,9 @@ import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
-from marey.errors import OptionError
-
-Array = np.ndarray
+from marey.errors import OptionError, check_choice
+from marey.numerics import Array, Bool, Float, Int
 
 MAD_TO_SD = 1.483
 """Standard deviation of a normal distribution over its median absolute deviation, as
@@ -99,11 +97,15 @@ def location(x: Float[Array, " value"], method: str = "tukey") -> float:
     Raises:
         OptionError: If the method is not known.
     """
-    if method not in LOCATIONS:
-        needed = f"one of {', '.join(LOCATIONS)}"
-        raise OptionError("method", found=method, needed=needed)
+    check_choice("method", method, LOCATIONS)
     known = x[np.isfinite(x)]
     return LOCATIONS[method](known) if len(known) else float("nan")
+
+
+def rms(values: Float[Array, "*any"]) -> float:
+    """Return the root mean square of the finite values; NaN if there are none."""
+    known = values[np.isfinite(values)]
+    return float(np.sqrt(np.mean(known**2))) if len(known) else float("nan")
 
 
 def median_and_scale(x: Float[Array, " value"]) -> tuple[float, float]:

@@ -12,7 +12,7 @@ their common frame.
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 
-from marey.errors import OptionError
+from marey.errors import OptionError, check_choice
 from marey.papers.frame import Drawing as Drawing
 from marey.papers.frame import Effort as Effort
 from marey.papers.frame import Experiment as Experiment
@@ -36,8 +36,7 @@ def experiments(paper: str) -> Mapping[str, Run]:
     Raises:
         OptionError: If the paper is not known.
     """
-    if paper not in REGISTRY:
-        raise OptionError("paper", found=paper, needed=f"one of {', '.join(REGISTRY)}")
+    check_choice("paper", paper, REGISTRY)
     registered: Mapping[str, Run] = import_module(REGISTRY[paper]).EXPERIMENTS
     return registered
 

@@ -5,14 +5,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 import marey
-from marey.numerics import geometry
+from marey.numerics import Array, Float, geometry
 from marey.papers.frame import Effort
 from marey.papers.plots import Panels
-
-Array = np.ndarray
 
 CENTER_A = np.array([0.03, -0.12, 0.05])
 CENTER_B = np.array([-0.08, 0.04, 0.20])

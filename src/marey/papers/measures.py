@@ -5,12 +5,11 @@ from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from jaxtyping import Float
 
 import marey
+from marey.numerics import Array, Float
 from marey.synth import Recording
 
-Array = np.ndarray
 Answer = TypeVar("Answer")
 
 

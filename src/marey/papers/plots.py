@@ -4,13 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
+from marey.numerics import Array, Float
 from marey.papers.frame import Drawing
 from marey.plot import residual_panel
 from marey.plot.style import BLUE, CM, INK, RED, simplify_axes
-
-Array = np.ndarray
 
 Style = Mapping[str, Any]
 """Options of `matplotlib.axes.Axes.plot`."""

@@ -4,15 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 import marey
+from marey.numerics import Array, Float
 from marey.papers.frame import Drawing
 from marey.papers.plots import equalise_scales, make_panels
 from marey.plot.primitives import Camera
 from marey.plot.style import BLUE, FAINT, GOLD, GREY, INK
-
-Array = np.ndarray
 
 SIDE_VIEW_DEG = 75.0
 """Angle between the facing direction of the figure and the camera, in degrees."""

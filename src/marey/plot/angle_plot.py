@@ -9,7 +9,7 @@ import numpy as np
 from marey.anatomy import names as vrm
 from marey.clinical import Gait, JointAngles
 from marey.errors import DataError
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.plot import style
 from marey.plot.style import GREY
 

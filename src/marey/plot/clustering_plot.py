@@ -6,7 +6,7 @@ import numpy as np
 
 from marey.bodies import Bodies
 from marey.errors import DataError
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int
 from marey.plot.scene import check_take_number
 from marey.plot.style import GREY, INK, MM, escape_name, new_figure, with_style
 from marey.segmentation import pair_statistics

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from marey.errors import DataError
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int
 from marey.plot import style
 from marey.plot.style import BLUE, FAINT, GOLD, GREY, INK, MM
 from marey.skeleton import Skeleton

@@ -8,7 +8,7 @@ import numpy as np
 
 from marey.errors import DataError, OptionError
 from marey.joints import joint_residuals as joint_residuals
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.plot import style
 from marey.plot.scene import check_take_number
 from marey.plot.style import BLUE, INK, MM, RED

@@ -9,7 +9,7 @@ import numpy as np
 from marey.anatomy.names import SIDES, side_of, without_subject
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
-from marey.numerics.arrays import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int
 from marey.plot.primitives import Camera
 from marey.solution import Solution
 from marey.synth import Recording, Truth

@@ -7,7 +7,7 @@ import numpy as np
 
 from marey.anatomy.names import LEFT, RIGHT, SIDES
 from marey.motion import Motion
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.plot import style
 from marey.plot.primitives import (
     Camera,

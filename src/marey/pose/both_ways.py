@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from marey.articulated.targets import Recording, as_c_float64
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int, geometry
 from marey.numerics.robust import runs
 from marey.pose.options import ANGLE_SD
 from marey.pose.trace import PoseTrace

@@ -3,12 +3,11 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.articulated.tables import make_nodes
 from marey.articulated.targets import TargetNames, match_targets
 from marey.motion import Motion
-from marey.numerics import geometry
+from marey.numerics import Array, Float, geometry
 from marey.pose.contact.foot_plants import FootPlant
 from marey.pose.contact.ground_contacts import (
     GroundContacts,
@@ -17,9 +16,6 @@ from marey.pose.contact.ground_contacts import (
 )
 from marey.pose.contact.points import Poses
 from marey.take import Take
-
-Array = np.ndarray
-
 
 Deviations = dict[str, tuple[Float[Array, "frame 3"], Float[Array, "frame 3"]]]
 
@@ -63,23 +59,6 @@ class MotionMeasures:
     def worst(self) -> float:
         """Largest distance of a marker from its model position, in metres."""
         return float(self.seen.max()) if len(self.seen) else np.nan
-
-    @property
-    def worst_marker(self) -> str:
-        """Label of that marker; empty if there is none."""
-        return self.labels[self._worst_index()[1]] if len(self.seen) else ""
-
-    @property
-    def worst_frame(self) -> int:
-        """Its frame; -1 if there is none."""
-        return self._worst_index()[0] if len(self.seen) else -1
-
-    def _worst_index(self) -> tuple[int, int]:
-        """Return frame and marker of the largest distance."""
-        frame, marker = np.unravel_index(
-            np.nanargmax(self.distances), self.distances.shape
-        )
-        return int(frame), int(marker)
 
 
 def measure_motion(motion: Motion, take: Take) -> MotionMeasures:

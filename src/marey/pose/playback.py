@@ -6,8 +6,7 @@ import numpy as np
 
 from marey.errors import DataError
 from marey.motion import ROUNDING, Motion
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.options import options_from
 from marey.pose.options import PlaybackOptions as PlaybackOptions
 from marey.report import Finding

@@ -7,8 +7,7 @@ import numpy as np
 
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int, geometry
 from marey.numerics.resampling import evenly_spaced
 from marey.pose.retarget import retarget
 

@@ -13,8 +13,7 @@ from marey.anatomy import names as vrm
 from marey.anatomy.person_joints import recognise_person
 from marey.anatomy.t_pose import shortest_rotation
 from marey.motion import Motion
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int, geometry
 from marey.skeleton import Skeleton
 
 TINY = 1e-9

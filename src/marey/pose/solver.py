@@ -19,8 +19,7 @@ from marey.articulated.targets import (
     target_weights,
 )
 from marey.motion import Motion
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.numerics.robust import runs
 from marey.numerics.thresholds import CERTAIN_SD
 from marey.pose.options import PoseOptions

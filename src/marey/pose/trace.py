@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int, geometry
 
 STATISTICS = ("cost", "weight seen", "robust weight", "steps")
 """Columns of `PoseTrace.info` before the information on the blocks."""

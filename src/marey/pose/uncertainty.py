@@ -15,7 +15,7 @@ from marey.articulated.targets import (
     recording_of,
 )
 from marey.motion import Motion
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.numerics.noise import SMOOTH_ORDER, trimmed_variance, white_difference
 from marey.numerics.resampling import evenly_spaced
 from marey.numerics.thresholds import CERTAIN_SD, MIN_SAMPLES

@@ -6,8 +6,7 @@ from marey.anatomy.names import FOOT, HAND, HIPS, TOES, without_subject
 from marey.anatomy.naming import Naming, NamingInput, find_names
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Int
+from marey.numerics import Array, Int, geometry
 from marey.numerics.resampling import evenly_spaced
 from marey.tree import Tree, breadth_first_order
 

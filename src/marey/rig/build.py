@@ -11,8 +11,7 @@ from marey.anatomy.t_pose import align_axes, stand_on_ground, t_pose_rotations
 from marey.bodies import Bodies
 from marey.errors import DataError
 from marey.joint_fits import JointFits
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.numerics.resampling import evenly_spaced
 from marey.rig.rest_pose import find_rest_frame, rest_rotations
 from marey.rig.tree_joints import TreeJoints, find_tree_joints

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from marey.motion import GroundPlane
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.numerics.thresholds import FEW, MIN_SAMPLES, MOST
 from marey.take import Take
 

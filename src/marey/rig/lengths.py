@@ -16,8 +16,7 @@ from functools import partial
 import numpy as np
 
 from marey.errors import DataError
-from marey.numerics import robust
-from marey.numerics.arrays import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int, robust
 from marey.numerics.thresholds import MARKER_NOISE_M
 from marey.skeleton import Skeleton
 from marey.tree import breadth_first_order

@@ -4,7 +4,7 @@ import numpy as np
 
 from marey.bodies import Bodies
 from marey.errors import DataError
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int
 
 
 def find_rest_frame(bodies: Bodies, order: Int[Array, " body"]) -> int:

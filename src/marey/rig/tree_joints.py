@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marey.joint_fits import JointFits
-from marey.numerics.arrays import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int
 from marey.tree import Tree, breadth_first_order
 
 

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import overload
 
 from marey.bodies import Bodies
-from marey.errors import DataError, OptionError
+from marey.errors import DataError, OptionError, check_choice
 from marey.report import Finding
 from marey.segmentation.body_poses import mean_log_odds as mean_log_odds
 from marey.segmentation.body_poses import merge_bodies as merge_bodies
@@ -210,9 +210,7 @@ def _choose_method(
 
 
 def _check_options(task: SegmentationTask, method: str) -> None:
-    methods = ("auto", *REGISTRY)
-    if method not in methods:
-        raise OptionError("method", found=method, needed=f"one of {', '.join(methods)}")
+    check_choice("method", method, ("auto", *REGISTRY))
     if not task.takes:
         raise DataError("segment", found="no takes", needed="at least one")
     n_markers = max(len(take.labels) for take in task.takes)

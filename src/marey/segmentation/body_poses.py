@@ -6,8 +6,7 @@ from itertools import combinations
 import numpy as np
 
 from marey.bodies import Bodies
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.numerics.procrustes import RigidFit, evaluate_fit, fit_rigid, median_in_body
 from marey.report import Finding, mark_name
 from marey.segmentation.clusters.cross_validation import (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from marey.errors import DataError
-from marey.numerics.arrays import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int
 from marey.numerics.resampling import evenly_spaced
 from marey.numerics.thresholds import FEW, MIN_NOISE_SPACINGS, MIN_SAMPLES
 from marey.report import Finding

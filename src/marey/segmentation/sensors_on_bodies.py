@@ -13,8 +13,7 @@ import numpy as np
 
 from marey.anatomy import names as vrm
 from marey.bodies import Bodies
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int, geometry
 from marey.numerics.noise import trimmed_variance, white_difference
 from marey.numerics.procrustes import fit_rigid
 from marey.numerics.sensor_points import points_of_poses, poses_of_points

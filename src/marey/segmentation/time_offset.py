@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from marey.bodies import Bodies
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int, geometry
 from marey.numerics.resampling import resample_poses
 from marey.numerics.thresholds import FEW, MIN_SAMPLES, OUTLIER_SD, SKIN_MOTION_M
 from marey.report import Finding

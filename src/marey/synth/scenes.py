@@ -7,8 +7,7 @@ import numpy as np
 
 from marey.errors import OptionError
 from marey.motion import Motion
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.synth.corruption.options import merge_options
 from marey.synth.figures.build import JointSpec, SurfaceRow, Y, Z, build_figure
 from marey.synth.figures.figure import (

@@ -7,7 +7,7 @@ those of the tree closes a loop (OBrien2000, Sec. 5).
 import numpy as np
 
 from marey.joint_fits import JointFits
-from marey.numerics.arrays import Array
+from marey.numerics import Array
 from marey.numerics.thresholds import FEW, MARKER_NOISE_M, MOST, OUTLIER_SD
 from marey.topology.spanning_forest import (
     AdjacencyList,

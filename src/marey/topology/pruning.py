@@ -7,7 +7,7 @@ that the tree becomes a forest: one tree per subject and per loose object.
 import numpy as np
 
 from marey.joint_fits import JointFits
-from marey.numerics.arrays import Array, Bool
+from marey.numerics import Array, Bool
 from marey.numerics.thresholds import CERTAIN_SD, OUTLIER_SD, SKIN_MOTION_M
 from marey.topology.spanning_forest import (
     DOUBTFUL_MARGIN,

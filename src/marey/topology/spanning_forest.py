@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from marey.joint_fits import JointFits
-from marey.numerics.arrays import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int
 from marey.topology.weights import PairValues, count_bodies
 from marey.tree import Tree
 

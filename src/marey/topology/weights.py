@@ -11,7 +11,7 @@ import numpy as np
 
 from marey.errors import OptionError
 from marey.joint_fits import JointFits
-from marey.numerics.arrays import Array, Bool, Float
+from marey.numerics import Array, Bool, Float
 from marey.numerics.thresholds import FEW, OUTLIER_SD
 
 PairValues = Float[Array, " pair"]

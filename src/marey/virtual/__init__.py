@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from marey.errors import DataError
-from marey.numerics import geometry, robust
-from marey.numerics.arrays import Array, Bool, Float
+from marey.numerics import Array, Bool, Float, geometry, robust
 from marey.numerics.thresholds import FEW, MARKER_NOISE_M, OUTLIER_SD, SKIN_MOTION_M
 from marey.report import Finding
 from marey.skeleton import Skeleton

@@ -3,8 +3,7 @@
 import numpy as np
 
 from marey.anatomy.limb_roll import MIN_BEND_SINE
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.numerics.procrustes import shortest_rotations
 from marey.skeleton import Skeleton
 from marey.virtual.limbs import VirtualLimb, bend_axis

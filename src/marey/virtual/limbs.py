@@ -9,7 +9,7 @@ import numpy as np
 from marey.anatomy import names as vrm
 from marey.anatomy.limits import human_ranges
 from marey.errors import DataError, OptionError
-from marey.numerics.arrays import Array, Bool, Float
+from marey.numerics import Array, Bool, Float
 from marey.skeleton import Skeleton, rotating_joints
 
 Constraint = Literal["measured", "oriented", "aimed", "rigid"]

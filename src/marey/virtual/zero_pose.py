@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from marey.errors import DataError
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.numerics.thresholds import CERTAIN_SD, SKIN_MOTION_M
 from marey.skeleton import Skeleton
 

@@ -7,8 +7,7 @@ from typing import Optional
 import numpy as np
 
 from marey.motion import Motion
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int, geometry
 from marey.skeleton import OPTIONAL, Skeleton
 
 

@@ -17,7 +17,7 @@ from marey.anatomy.landmarks import Landmarks
 from marey.anatomy.limb_roll import MIN_BEND_SINE
 from marey.anatomy.names import SIDES
 from marey.calibration.model import KinematicModel
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.numerics.thresholds import MIN_SAMPLES, MOST
 
 LEFTWARD = dict(zip(SIDES, (1.0, -1.0), strict=True))

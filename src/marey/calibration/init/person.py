@@ -52,7 +52,7 @@ from marey.calibration.solver.bundle_adjustment import (
     pose_sampled_frames,
 )
 from marey.calibration.solver.levenberg_marquardt import fit_poses, residuals
-from marey.numerics.arrays import Array, Bool, Float
+from marey.numerics import Array, Bool, Float
 from marey.numerics.procrustes import points_seen
 from marey.numerics.thresholds import MIN_SAMPLES, SKIN_MOTION_M
 

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from marey.calibration.model import FramePoses, ModelParameters
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int, geometry
 from marey.numerics.procrustes import points_seen
 from marey.numerics.thresholds import MARKER_NOISE_M, MIN_SAMPLES
 

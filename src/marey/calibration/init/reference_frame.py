@@ -4,7 +4,7 @@ import numpy as np
 
 from marey.anatomy.landmarks import Landmarks
 from marey.anatomy.names import SIDES
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 
 N_CANDIDATES = 6
 """Most candidate frames. More take longer. Chosen by hand."""

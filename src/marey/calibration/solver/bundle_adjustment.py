@@ -24,7 +24,7 @@ from marey.calibration.solver.levenberg_marquardt import (
     levenberg_marquardt_step,
     residuals,
 )
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.numerics.thresholds import MIN_SAMPLES
 
 MAX_ITERATIONS = 16

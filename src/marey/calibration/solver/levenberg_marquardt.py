@@ -29,7 +29,7 @@ from marey.calibration.moving_centers import (
     with_center_equations,
 )
 from marey.calibration.priors import Prior
-from marey.numerics.arrays import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -24,8 +24,7 @@ from marey.editing.kinds.null_models import (
 )
 from marey.edits import Edit
 from marey.errors import DataError
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.pipeline.stages.subjects import SubjectFit
 from marey.report import Finding
 from marey.skeleton import Skeleton

@@ -14,8 +14,7 @@ import numpy as np
 
 from marey.editing.draft import EditStep, PlanDraft
 from marey.edits import Edit
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Bool, Float
+from marey.numerics import Array, Bool, Float, geometry
 from marey.numerics.sensor_points import points_of_poses, poses_of_points
 from marey.pipeline.stages.subjects import SubjectFit
 from marey.pose import fit_pose

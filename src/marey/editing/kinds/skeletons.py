@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.editing.draft import EditStep, PlanDraft
 from marey.editing.kinds.null_models import place_sensor, retake_null_models
 from marey.errors import DataError
 from marey.joints.ball.hinge import universal_axes
 from marey.motion import Motion
-from marey.numerics import geometry
+from marey.numerics import Array, Float, geometry
 from marey.numerics.procrustes import shortest_rotations
 from marey.pipeline.options import SolveOptions
 from marey.pipeline.stages.bodies import BodyFit, root_at
@@ -23,8 +22,7 @@ from marey.pipeline.stages.subjects import SubjectFit, reroot_subject
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take, match_labels
-
-Array = np.ndarray
+from marey.tree import descendants_of
 
 MIN_ROTATION_RAD = 0.02
 """Smallest rms rotation of a joint, in radians, that determines its axes. Higher
@@ -312,9 +310,7 @@ def _change_joint(
 ) -> Skeleton:
     """Return a skeleton with a joint of a kind, its child rotated in the rest pose."""
     n = skeleton.n_joints
-    is_rotated = np.arange(n) == joint
-    for descendant in range(joint + 1, n):
-        is_rotated[descendant] = is_rotated[skeleton.parent[descendant]]
+    is_rotated = np.isin(np.arange(n), descendants_of(skeleton.parent, joint))
     is_below = is_rotated & (np.arange(n) != joint)
     offset, covariance = skeleton.offset.copy(), skeleton.covariance.copy()
     offset[is_below] = offset[is_below] @ R_rest.T

@@ -8,7 +8,7 @@ import numpy as np
 
 from marey.editing.draft import EditStep, PlanDraft
 from marey.joints import JointFits
-from marey.numerics.arrays import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int
 from marey.topology.spanning_forest import (
     adjacency_list,
     minimum_spanning_forest,

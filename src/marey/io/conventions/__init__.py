@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
 
-from marey.errors import OptionError
+from marey.errors import OptionError, check_choice
 from marey.io.conventions.rest import REST_POSES, change_rest_pose, rest_rotations
 from marey.motion import Motion
-from marey.numerics import geometry
+from marey.numerics import Array, Float, geometry
 from marey.options import Options, number
 from marey.report import Finding
 from marey.skeleton import Skeleton
@@ -26,9 +25,6 @@ Thing = Take | Motion | Skeleton | Solution
 
 SAME_FRAME = 1e-9
 """Distance from a frame, in frames, within which a time is that frame."""
-
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +45,8 @@ class Conventions(Options):
 
     def __post_init__(self) -> None:
         Options.__post_init__(self)
-        if self.rest is not None and self.rest not in REST_POSES:
-            needed = f"one of {', '.join(REST_POSES)}"
-            raise OptionError("rest", found=self.rest, needed=needed)
+        if self.rest is not None:
+            check_choice("rest", self.rest, REST_POSES)
 
 
 def apply_conventions(

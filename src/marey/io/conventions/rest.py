@@ -14,18 +14,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy import names as vrm
 from marey.anatomy.name_schemes import recognise_joints
 from marey.anatomy.t_pose import LEFTWARD, UP, facing_rotation, shortest_rotation
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
-from marey.numerics import geometry
+from marey.numerics import Array, Float, geometry
 from marey.report import Finding
 from marey.skeleton import Skeleton
-
-Array = np.ndarray
+from marey.tree import ancestors_of
 
 REST_POSES = ("t", "a", "n", "first")
 """Rest poses by name: T, A, neutral, and the first frame."""
@@ -66,8 +64,9 @@ def rest_rotations(
     for joint, parent in enumerate(skeleton.parent.tolist()):
         goal = _goal(part.get(joint, ""), ARM_DROP[rest])
         bone = _bone(skeleton, joint, part)
-        below_hand = parent >= 0 and _path_has(skeleton, part, parent, hands)
-        if parent >= 0 and (skeleton.kind[joint] == "fixed" or below_hand):
+        above = ancestors_of(skeleton.parent, joint)[1:]
+        below_hand = any(part.get(one) in hands for one in above)
+        if above and (skeleton.kind[joint] == "fixed" or below_hand):
             R[joint] = R[parent]
         elif goal is not None:
             R[joint] = shortest_rotation(bone, body @ goal)
@@ -92,17 +91,6 @@ def _goal(part: str, drop: float) -> Float[Array, " 3"] | None:
         return None
     outward = LEFTWARD if side == vrm.LEFT else -LEFTWARD
     return np.asarray(np.cos(drop) * outward - np.sin(drop) * UP)
-
-
-def _path_has(
-    skeleton: Skeleton, part: Mapping[int, str], joint: int, names: Sequence[str]
-) -> bool:
-    """Return whether a joint or one above it has one of these names."""
-    while joint >= 0:
-        if part.get(joint) in names:
-            return True
-        joint = int(skeleton.parent[joint])
-    return False
 
 
 def _bone(

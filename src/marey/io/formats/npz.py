@@ -230,11 +230,8 @@ def _decode_content(file: File, arrays: dict[str, np.ndarray], description: Any)
 
 def _check_noun(file: File, thing: Any, noun: type[N]) -> N:
     if not isinstance(thing, noun):
-        names = {kind: name for name, kind in NOUNS.items()}
-        file.fail(
-            f"a {names[noun].lower()}",
-            f"a {names.get(type(thing), type(thing).__name__).lower()}",
-        )
+        needed, found = (kind.__name__.lower() for kind in (noun, type(thing)))
+        file.fail(f"a {needed}", f"a {found}")
     return thing
 
 

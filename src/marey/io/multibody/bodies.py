@@ -9,7 +9,7 @@ from marey.anatomy.masses import RADIUS_PER_LENGTH, estimate_bones, estimate_mas
 from marey.anatomy.names import is_person
 from marey.anatomy.person_joints import recognise_person
 from marey.articulated.tables import make_nodes
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int
 from marey.skeleton import Skeleton
 from marey.tree import depth_first_order
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from marey.io.contract import WriteOptions
 from marey.io.text.rotations import MAX_ANGLE_ERROR_RAD, change_axes
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.report import mark_name
 from marey.skeleton import Skeleton
 

@@ -10,8 +10,7 @@ from marey.io.multibody.coordinates import has_axes
 from marey.io.text.rotations import MAX_ANGLE_ERROR_RAD, hold_last_pose
 from marey.io.text.timing import check_even_rate
 from marey.motion import Motion
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.skeleton import Kind, Skeleton
 
 

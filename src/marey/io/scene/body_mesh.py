@@ -17,8 +17,7 @@ from marey.anatomy.masses import RADIUS_PER_LENGTH
 from marey.anatomy.name_schemes import recognise_joints
 from marey.io.scene import surfaces
 from marey.io.scene.surfaces import TriangleMesh
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.skeleton import Skeleton
 from marey.tree import list_children
 

@@ -11,8 +11,7 @@ from marey.io.text.names import make_unique, printable_name
 from marey.io.text.rotations import hold_last_pose
 from marey.io.text.timing import check_even_rate
 from marey.motion import Motion
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.skeleton import Skeleton
 from marey.solution import Solution, Subject
 from marey.take import Take

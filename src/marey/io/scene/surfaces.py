@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int
 
 
 class TriangleMesh(NamedTuple):

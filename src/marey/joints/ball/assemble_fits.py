@@ -15,7 +15,7 @@ from marey.joints.ball.closed_form import (
 from marey.joints.ball.hinge import KINDS, axis_covariance, hinge_axes
 from marey.joints.ball.normal_equations import Pairs, PerPair
 from marey.joints.noise import PoseNoise
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,7 @@ import numpy as np
 
 from marey.joints.ball.normal_equations import NormalEquations, Pairs, PerPair
 from marey.joints.noise import PoseNoise, rotation_shrinkage
-from marey.numerics.arrays import Array, Bool, Float
+from marey.numerics import Array, Bool, Float
 from marey.numerics.thresholds import CERTAIN_SD, MAX_PLAY_RAD, OUTLIER_SD
 
 MIN_EIGENVALUE = 1e-10

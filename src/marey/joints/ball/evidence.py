@@ -17,7 +17,7 @@ from marey.joints.ball.normal_equations import (
     sum_pairs_at_anchors,
 )
 from marey.joints.noise import PoseNoise
-from marey.numerics.arrays import Array, Bool, Float
+from marey.numerics import Array, Bool, Float
 from marey.numerics.resampling import evenly_spaced
 from marey.numerics.thresholds import MOTION_TIME_S
 

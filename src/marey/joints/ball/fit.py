@@ -56,8 +56,7 @@ from marey.joints.noise import (
     estimate_pose_noise,
     rotation_shrinkage,
 )
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.numerics.thresholds import MAX_NON_ROTATION, OUTLIER_SD
 from marey.options import Options, choice, number, options_from
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from marey.joints.ball.pair_frames import tukey_weights
 from marey.joints.noise import rotation_shrinkage
-from marey.numerics.arrays import Array, Bool, Float
+from marey.numerics import Array, Bool, Float
 
 MAX_ITERATIONS = 20
 """Largest number of Gauss-Newton iterations. Chosen by hand."""

@@ -14,7 +14,7 @@ from marey.joints.axes_from_points import unit_vectors
 from marey.joints.ball.closed_form import NOISE_UNCERTAINTY, EigenSystem
 from marey.joints.ball.normal_equations import PerPair
 from marey.joints.ball.pair_frames import correlation_length
-from marey.numerics.arrays import Array, Bool, Float
+from marey.numerics import Array, Bool, Float
 from marey.numerics.thresholds import CERTAIN_SD, MAX_PLAY_RAD, OUTLIER_SD
 
 KINDS = ("ball", "hinge", "fixed", "fixed")

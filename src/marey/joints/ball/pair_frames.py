@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marey.joints.ball.normal_equations import NormalEquations, Pairs, PerPair
-from marey.numerics.arrays import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int
 from marey.numerics.noise import median_variance
 from marey.numerics.robust import runs
 from marey.numerics.thresholds import MIN_SAMPLES

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.bodies import Bodies
 from marey.errors import DataError, OptionError
@@ -26,11 +25,9 @@ from marey.joints.hierarchy.root_to_leaf import (
 from marey.joints.sphere.fit import SphereEstimator
 from marey.joints.stacked_takes import StackedTakes, with_common_markers
 from marey.motion import Motion
-from marey.numerics import geometry
+from marey.numerics import Array, Float, geometry
 from marey.report import Finding, mark_name
 from marey.skeleton import Skeleton
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -76,21 +73,6 @@ class Hierarchy:
             start=bodies.take.start,
             source=bodies.take.source,
         )
-
-
-def estimate_skeleton(
-    bodies: Bodies,
-    parent: Mapping[str, str],
-    *,
-    axes: AxesMethod = "weighted",
-    estimator: SphereEstimator = "geometric",
-) -> tuple[Skeleton, Motion]:
-    """Return skeleton and motion of bodies whose tree is known.
-
-    `estimate_hierarchy` has the method, and keeps the constants for other takes.
-    """
-    hierarchy = estimate_hierarchy((bodies,), parent, axes=axes, estimator=estimator)
-    return hierarchy.skeleton, hierarchy.pose(bodies)
 
 
 def estimate_hierarchy(

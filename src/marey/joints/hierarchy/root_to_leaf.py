@@ -22,8 +22,7 @@ from marey.joints.noise import BodyNoise, estimate_pose_noise
 from marey.joints.sphere.fit import Sphere, SphereEstimator, fit_sphere
 from marey.joints.sphere.moments import compute_moments
 from marey.joints.stacked_takes import StackedTakes
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float, empty_array
+from marey.numerics import Array, Float, empty_array, geometry
 from marey.numerics.procrustes import fit_rigid
 from marey.numerics.thresholds import FEW
 from marey.skeleton import Kind

@@ -15,8 +15,7 @@ from marey.joints.temporary.window_motions import (
     squared_motions,
     window_motions,
 )
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.numerics.thresholds import (
     LEVER_ARM_M,
     MARKER_NOISE_M,

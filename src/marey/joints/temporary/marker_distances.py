@@ -10,7 +10,7 @@ import numpy as np
 
 from marey.bodies import Bodies
 from marey.joints.noise import PoseNoise
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 
 MIN_DISTANCES = 3
 """Smallest number of distances that show a grip, as those of one marker from three of a

@@ -14,7 +14,7 @@ from marey.joints.ball.normal_equations import (
     sum_pairs,
 )
 from marey.joints.noise import PoseNoise
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int
 from marey.numerics.thresholds import LEVER_ARM_M
 
 

@@ -15,8 +15,7 @@ from marey.errors import StreamError
 from marey.live.codecs.packet import Packet
 from marey.live.codecs.poses import make_poses
 from marey.live.frame import Frame
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 
 PROTOCOL, PORT = "mxtp", 9763
 MAGIC = b"MXTP02"

@@ -18,8 +18,7 @@ from marey.errors import OptionError, StreamError
 from marey.live.codecs.packet import Packet
 from marey.live.codecs.poses import make_poses
 from marey.live.frame import UNLABELLED, Frame
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 
 PROTOCOL, COMMAND_PORT, DATA_PORT = "natnet", 1510, 1511
 MULTICAST = "239.255.42.99"

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 
 
 def make_poses(

@@ -15,8 +15,7 @@ import numpy as np
 from marey.errors import StreamError
 from marey.live.codecs.packet import Packet
 from marey.live.frame import Frame
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 
 PROTOCOL, PORT = "qtm", 22223
 ERROR, COMMAND, XML, DATA = range(4)

@@ -22,8 +22,7 @@ from marey.live.codecs.osc import (
 )
 from marey.live.codecs.poses import make_poses
 from marey.live.frame import MAX_NAMES, Frame
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 
 PROTOCOL, PORT = "vmc", 39539
 ROOT, BONE = "/VMC/Ext/Root/Pos", "/VMC/Ext/Bone/Pos"

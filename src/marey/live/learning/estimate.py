@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from marey.errors import DataError
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int, geometry
 from marey.numerics.thresholds import FOLDS, LEVER_ARM_M
 from marey.pipeline import SolveOptions
 from marey.pipeline.progress import Clock

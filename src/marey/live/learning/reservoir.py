@@ -7,7 +7,7 @@ from threading import Lock
 import numpy as np
 
 from marey.live.frame import MAX_NAMES, Frame
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int
 from marey.numerics.thresholds import MOTION_TIME_S
 from marey.take import Take
 

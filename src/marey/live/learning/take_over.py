@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from marey.live.posing.tracking import SubjectPose
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.skeleton import Skeleton
 
 FADE_S = 0.5

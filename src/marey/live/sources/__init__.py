@@ -6,7 +6,7 @@ Nothing listens beyond this machine unless the address asks for it.
 
 from importlib import import_module
 
-from marey.errors import OptionError
+from marey.errors import check_choice
 from marey.live.address import parse_address
 from marey.live.sources.contract import StreamSource as StreamSource
 
@@ -37,9 +37,7 @@ def open_source(text: str, timeout: float = CONNECT_S) -> StreamSource:
         MissingExtraError: If the protocol needs a package that is not installed.
     """
     address = parse_address(text)
-    if address.scheme not in REGISTRY:
-        needed = f"one of {', '.join(REGISTRY)}"
-        raise OptionError("source", found=address.scheme, needed=needed)
+    check_choice("source", address.scheme, REGISTRY)
     module = import_module(REGISTRY[address.scheme])
     source: StreamSource = module.open_source(address, timeout)
     return source

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 import marey
 from marey import synth, virtual
-from marey.numerics import geometry
+from marey.numerics import Array, Float, geometry
 from marey.papers.bodenheimer1997.takes import MAGNETIC_NOISE
 from marey.papers.frame import Cells, Effort, Experiment, experiment, table
 from marey.papers.measures import rms, timed
@@ -17,8 +16,6 @@ from marey.papers.recordings import record_sensors, true_skeleton
 from marey.plot.style import BLUE, RED
 from marey.synth import Recording
 from marey.virtual import VirtualMotion
-
-Array = np.ndarray
 
 RATE, SECONDS = 144.0, 8.0
 LIMBS = ("Spine", "UpperArm", "LowerArm", "UpperLeg", "LowerLeg")

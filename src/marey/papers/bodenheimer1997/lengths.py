@@ -4,15 +4,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
 
-from marey.numerics import robust
+from marey.numerics import Array, Bool, Float, robust
 from marey.papers.frame import Cells, Drawing, Effort, Experiment, experiment, table
 from marey.papers.measures import rms, round_to_digits
 from marey.papers.plots import label_axes, make_panels
 from marey.plot.style import BLUE, GREY, RED
-
-Array = np.ndarray
 
 FRAMES, N_OUTLIERS = 508, 6
 TRUE_LENGTH_CM, LENGTH_SD_CM = 13.3, 0.6

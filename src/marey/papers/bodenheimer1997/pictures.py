@@ -4,17 +4,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 import marey
+from marey.numerics import Array, Float
 from marey.papers.bodenheimer1997.takes import PreparedTake, distances_from_data
 from marey.papers.frame import Drawing
 from marey.papers.plots import equalise_scales, label_axes, make_panels
 from marey.papers.stills import draw_limbs, side_view
 from marey.plot.primitives import Camera, draw_bones
 from marey.plot.style import FAINT, GOLD, GREY, INK, RED
-
-Array = np.ndarray
 
 MARGIN_M = 0.08
 """White space around a close-up, in metres."""

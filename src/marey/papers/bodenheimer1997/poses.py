@@ -7,6 +7,7 @@ import numpy as np
 
 import marey
 from marey import synth
+from marey.numerics import Array
 from marey.papers import measures
 from marey.papers.bodenheimer1997 import pictures
 from marey.papers.bodenheimer1997.takes import (
@@ -29,8 +30,6 @@ from marey.papers.stills import evenly_spaced_frames, filmstrip
 from marey.plot.style import BLUE, GOLD, RED
 from marey.pose import compare_joint_use, fit_bfgs, fit_pose, mask_joints
 from marey.report import Table
-
-Array = np.ndarray
 
 SHOULDER = "RightUpperArm"
 HANDS = ("LeftHand", "RightHand")

@@ -5,17 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 import marey
 from marey import synth, virtual
-from marey.numerics import geometry
+from marey.numerics import Array, Bool, Float, geometry
 from marey.papers.recordings import capture_sensors, true_skeleton
 from marey.rig import bone_lengths, with_bone_lengths
 from marey.synth import Figure, Recording
 from marey.virtual import VirtualMotion
-
-Array = np.ndarray
 
 RATE = 30.0
 WALK_SECONDS, REACH_SECONDS = 6.7, 3.8

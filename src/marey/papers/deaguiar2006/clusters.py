@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey import synth
 from marey.metrics import adjusted_rand_index
+from marey.numerics import Array, Float, Int
 from marey.papers.frame import Cells, Effort, Experiment, experiment, table
 from marey.papers.plots import Style, line_drawing
 from marey.plot.style import BLUE, GOLD, GREY, INK, RED
@@ -18,7 +18,6 @@ from marey.segmentation import (
 )
 from marey.synth import Recording
 
-Array = np.ndarray
 Labels = Int[Array, " marker"]
 
 RATE, SECONDS = 30.0, 20.0

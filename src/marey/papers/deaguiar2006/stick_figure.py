@@ -5,18 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
 
 import marey
-from marey.numerics import geometry
+from marey.numerics import Array, Float, Int, geometry
 from marey.papers.frame import Drawing
 from marey.papers.plots import equalise_scales, make_panels
 from marey.plot.primitives import Camera, draw_bones, draw_joints, draw_markers
 from marey.plot.style import BLUE, INK, RED
 from marey.rig import bone_lengths, with_constant_lengths
 from marey.synth import Recording
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 import marey
 from marey import synth
 from marey.joints import estimate_hierarchy, fit_sphere
-from marey.numerics import geometry
+from marey.numerics import Array, Float, geometry
 from marey.papers.frame import Cells, Effort, Experiment, experiment, table
 from marey.papers.joint_samples import (
     MARKER_NOISES_MM,
@@ -24,8 +23,6 @@ from marey.papers.knight2007.samples import STYLES, error_drawing
 from marey.papers.measures import rounded, timed
 from marey.papers.plots import dots_drawing
 from marey.papers.recordings import true_bodies
-
-Array = np.ndarray
 
 RUNS = 100
 

@@ -5,12 +5,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 import marey
 from marey import synth
 from marey.joints import estimate_hierarchy
-from marey.numerics import geometry
+from marey.numerics import Array, Float, geometry
 from marey.papers.frame import Cells, Drawing, Effort, Experiment, experiment, table
 from marey.papers.knight2007.joints import (
     MARKER_NOISE_M,
@@ -22,8 +21,6 @@ from marey.papers.plots import equalise_scales, make_panels
 from marey.papers.recordings import true_bodies
 from marey.plot.primitives import Camera, draw_bones, draw_markers
 from marey.plot.style import BLUE, FAINT, GOLD, INK
-
-Array = np.ndarray
 
 RATE = 60.0
 SECONDS = 80

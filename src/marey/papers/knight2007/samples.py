@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 
 import numpy as np
-from jaxtyping import Float
 
+from marey.numerics import Array, Float
 from marey.papers.frame import Drawing
 from marey.papers.plots import Panels, Style, line_drawing
 from marey.plot.style import BLUE, GOLD, GREEN, GREY, INK, RED
 
-Array = np.ndarray
 Points = Float[Array, "point 3"]
 
 

@@ -5,18 +5,16 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
 from scipy import stats
 
 from marey.joints import SphereAccumulator, fit_sphere
+from marey.numerics import Array, Bool, Float
 from marey.papers.frame import Cells, Drawing, Effort, Experiment, experiment, table
 from marey.papers.knight2007.samples import sample_sphere
 from marey.papers.measures import rms, time_calls
 from marey.papers.plots import Curve, curves_drawing, line_drawing
 from marey.plot.style import BLUE, GOLD, GREEN, GREY, INK, RED
 from marey.report import Table
-
-Array = np.ndarray
 
 RUNS = 5000
 MEAN_CENTER = np.array([0.6, -0.2, 0.9])

@@ -6,19 +6,17 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 import marey
 from marey import synth
 from marey.joints import RigidPair, joint_residuals, rigid_pair
+from marey.numerics import Array, Float
 from marey.papers.frame import Cells, Effort, Experiment, experiment, table
 from marey.papers.measures import rms, time_calls
 from marey.papers.plots import Curve, curves_drawing
 from marey.papers.recordings import capture_sensors, record_sensors
 from marey.plot.style import BLUE, RED
 from marey.synth import Recording
-
-Array = np.ndarray
 
 SUBJECTS = 20
 RATE = 60.0

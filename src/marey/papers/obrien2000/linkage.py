@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
-from jaxtyping import Float
 
 import marey
 from marey import synth
 from marey.cleaning import fit_field, undistort
 from marey.joints import homogeneity
+from marey.numerics import Array, Float
 from marey.papers.frame import Cells, Drawing, Effort, Experiment, experiment, table
 from marey.papers.measures import rms
 from marey.papers.obrien2000.exact import (
@@ -24,8 +24,6 @@ from marey.papers.recordings import record_sensors
 from marey.plot.style import BLUE, GOLD, GREY, INK, RED
 from marey.report import Table
 from marey.synth import Recording
-
-Array = np.ndarray
 
 JOINTS = {
     "Neck": ("Torso", "Head"),

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 import marey
 from marey import synth
+from marey.numerics import Array, Float
 from marey.papers.frame import Cells, Effort, Experiment, experiment, table
 from marey.papers.measures import rms
 from marey.papers.obrien2000.exact import (
@@ -20,8 +20,6 @@ from marey.papers.plots import dots_drawing, residual_drawing
 from marey.papers.recordings import record_sensors
 from marey.report import Table
 from marey.synth import Figure, Recording
-
-Array = np.ndarray
 
 LIMBS = {
     "Right Lower Leg": ("RightLowerLeg", ("RightUpperLeg", "RightFoot")),

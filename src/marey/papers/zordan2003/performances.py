@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 import marey
 from marey import synth
 from marey.attach import place_template, scale_skeleton
+from marey.numerics import Array, Float
 from marey.papers import measures
 from marey.papers.frame import Cells, Effort, Experiment, experiment, table
 from marey.papers.measures import TimedMotion
@@ -18,8 +18,6 @@ from marey.papers.stills import evenly_spaced_frames, filmstrip, stills
 from marey.pose import fit_physics
 from marey.report import Table
 from marey.synth import Recording
-
-Array = np.ndarray
 
 RATE, NOISE_M = 120.0, 2e-3
 MARKERS = "set53"

@@ -19,7 +19,7 @@ from marey.anatomy.naming import (
 )
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.pipeline.stages.several_takes import concatenate_takes
 from marey.report import Finding
 from marey.rig import anonymous_figures

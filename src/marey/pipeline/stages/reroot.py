@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int
 from marey.skeleton import Kind, Skeleton
 from marey.tree import ancestors_of, breadth_first_order
 

@@ -20,7 +20,7 @@ from marey.cleaning import (
     rescale,
     undo_swaps_between_takes,
 )
-from marey.errors import DataError, OptionError
+from marey.errors import DataError, OptionError, check_choice
 from marey.io import read
 from marey.io.text.names import make_unique
 from marey.joints import rigid_pair
@@ -271,9 +271,7 @@ def _scale(take: Take, a: str, b: str, distance: float) -> float:
     """Return the factor to true lengths from two sensors `distance` metres apart."""
     names = take.sensor_names
     for name in (a, b):
-        if name not in names:
-            needed = f"one of {', '.join(names)}"
-            raise OptionError("rigid_pair", found=name, needed=needed)
+        check_choice("rigid_pair", name, names)
     bodies = segment(take, method="sensors")
     pair = names.index(a), names.index(b)
     return rigid_pair(bodies, pair, distance=distance).scale

@@ -14,8 +14,7 @@ import numpy as np
 from marey.anatomy import names as vrm
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.numerics.thresholds import FEW
 from marey.report import Finding
 from marey.rig import name_bodies

@@ -7,7 +7,7 @@ import numpy as np
 
 from marey.articulated.targets import Recording, TargetNames, recording_of
 from marey.motion import Motion
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int
 from marey.options import options_from
 from marey.pose.both_ways import bridge_gaps, choose_by_limb, reverse_recording
 from marey.pose.findings import warn_of_runs

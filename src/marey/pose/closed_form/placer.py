@@ -7,7 +7,7 @@ import numpy as np
 from marey.articulated.tables import IDENTITY_QUATERNION
 from marey.articulated.targets import TargetNames, as_c_float64
 from marey.errors import DataError
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.pose.options import PoseOptions
 from marey.pose.solver import PoseSolver
 from marey.skeleton import Skeleton

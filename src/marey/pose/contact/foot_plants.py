@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from marey.numerics.arrays import Array, Bool, Float
+from marey.numerics import Array, Bool, Float
 from marey.numerics.noise import SMOOTH_ORDER, quantile_sd, white_difference
 from marey.numerics.robust import runs
 from marey.numerics.thresholds import CERTAIN_SD, FEW, MOTION_TIME_S, OUTLIER_SD

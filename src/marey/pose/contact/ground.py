@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.motion import Contact, GroundPlane, Motion
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int, geometry
 from marey.numerics.thresholds import SKIN_MOTION_M
 from marey.pose.contact.foot_plants import FootPlant
 from marey.pose.contact.points import SAME_PLACE, ContactPoints, PointTracks, Poses

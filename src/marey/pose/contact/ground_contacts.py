@@ -14,7 +14,7 @@ from marey.articulated.tables import make_nodes
 from marey.articulated.targets import TargetNames, match_targets
 from marey.errors import DataError
 from marey.motion import Contact, GroundPlane, Motion
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.numerics.robust import column_medians
 from marey.numerics.thresholds import (
     FEW,

@@ -1,15 +1,14 @@
 """Holds: hands on a rail, on a hip, in another hand or on a prop, found in a motion."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
-from marey.numerics import geometry
+from marey.numerics import Array, Float, empty_array, geometry
 from marey.numerics.thresholds import (
     MARKER_NOISE_M,
     MAX_OVERLAP,
@@ -36,8 +35,7 @@ from marey.pose.contact.points import (
     estimate_figure_height,
     find_limb_tips,
 )
-
-Array = np.ndarray
+from marey.tree import ancestors_of
 
 MAX_HOLD_DISTANCE = 0.15
 """Largest distance of a held tip from the joint whose bone holds it, in heights of the
@@ -55,7 +53,7 @@ class Hold:
     joint: str
     """Name of the joint whose bone is held."""
 
-    point: Float[np.ndarray, " 3"] = field(default_factory=lambda: np.zeros(3))
+    point: Float[np.ndarray, " 3"] = empty_array(3)
     """The held point in the joint's frame, in metres."""
 
     target: Float[np.ndarray, "*frame 3"]
@@ -262,7 +260,9 @@ def _find_candidates(
         T_world_bone = T_world_joint[:, joint]
         for plant, *measures in tips.find_still_tips(T_world_bone, MAX_HOLD_DISTANCE):
             body = int(tips.points.body[plant.point])
-            if _chain_length(motion, joint, body) >= MIN_JOINTS_BETWEEN:
+            path = set(ancestors_of(skeleton.parent, joint))
+            path ^= set(ancestors_of(skeleton.parent, body))
+            if len(path) >= MIN_JOINTS_BETWEEN:
                 yield _HoldCandidate(plant, skeleton.names[joint], None, *measures)
     poses = (prop.T_world_joint().swapaxes(0, 1) for prop in props.values())
     for T_world_prop in chain.from_iterable(poses):
@@ -275,20 +275,6 @@ def _largest_rms(positions: Float[Array, "frame point 3"]) -> float:
     """Return the largest root-mean-square distance of a point from its mean."""
     square = np.sum((positions - np.nanmean(positions, axis=0)) ** 2, axis=-1)
     return float(np.sqrt(np.nanmean(square, axis=0).max()))
-
-
-def _chain_length(motion: Motion, first: int, second: int) -> int:
-    """Return the number of joints on the path from one joint to another."""
-    return len(_ancestors(motion, first) ^ _ancestors(motion, second))
-
-
-def _ancestors(motion: Motion, joint: int) -> set[int]:
-    """Return a joint and all its ancestors."""
-    found = set()
-    while joint >= 0:
-        found.add(joint)
-        joint = int(motion.skeleton.parent[joint])
-    return found
 
 
 def _is_foot_on_ground(

@@ -19,8 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from marey.motion import Motion
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.numerics.thresholds import LEVER_ARM_M, MOTION_TIME_S
 from marey.pose.contact.foot_plants import FootPlant
 from marey.pose.contact.ground import GroundContacts, is_level, plant_height

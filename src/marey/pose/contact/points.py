@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from marey.motion import Motion
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.numerics.thresholds import FEW, MARKER_NOISE_M, VELOCITY_TIME_S
 from marey.skeleton import Skeleton, rotating_joints
 

@@ -13,7 +13,7 @@ from marey.articulated.targets import (
     recording_of,
 )
 from marey.motion import Motion
-from marey.numerics.arrays import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int
 from marey.numerics.robust import column_medians, normal_length_quantile
 from marey.numerics.thresholds import OUTLIER_SD, VELOCITY_TIME_S
 from marey.options import options_from

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.numerics.thresholds import FEW
 from marey.pose.trace import PoseTrace
 

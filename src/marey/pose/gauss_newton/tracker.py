@@ -7,7 +7,7 @@ import numpy as np
 
 from marey.articulated.targets import TargetNames
 from marey.errors import DataError
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.options import options_from
 from marey.pose.gauss_newton.fit import GaussNewtonSolver
 from marey.pose.options import UNSEEN_S, GaussNewtonOptions

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from marey.articulated.targets import node_of_target
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.pose.physics.springs import SpringSystem
 from marey.pose.trace import PoseTrace
 

@@ -8,8 +8,7 @@ import numpy as np
 from marey.articulated.targets import marker_residuals, node_of_target
 from marey.motion import GroundPlane as GroundPlane
 from marey.motion import Motion
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.options import options_from
 from marey.pose.contact.ground_contacts import report_no_contact
 from marey.pose.contact.holds import Hold as Hold

@@ -9,7 +9,7 @@ from marey.anatomy.masses import Masses, parallel_axis_inertia
 from marey.articulated.tables import Nodes
 from marey.articulated.targets import node_of_target
 from marey.errors import import_extra
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.pose.contact.holds import HOLD_STRENGTH
 from marey.pose.physics.springs import SpringSystem
 

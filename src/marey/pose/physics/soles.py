@@ -6,7 +6,7 @@ import numpy as np
 
 from marey.articulated.tables import Nodes
 from marey.motion import GroundPlane, Motion
-from marey.numerics.arrays import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int
 from marey.pose.contact.ground_contacts import (
     GroundContacts,
     find_ground_contacts,

@@ -18,8 +18,7 @@ from marey.articulated.targets import (
     start_of_nodes,
 )
 from marey.errors import DataError
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int, geometry
 from marey.pose.contact.holds import Hold
 from marey.pose.gauss_newton.fit import GaussNewtonSolver
 from marey.pose.options import GaussNewtonOptions, PhysicsOptions

@@ -6,7 +6,7 @@ from itertools import chain
 
 import numpy as np
 
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.numerics.robust import logistic
 from marey.numerics.thresholds import FEW
 from marey.report import Finding, Severity, mark_name

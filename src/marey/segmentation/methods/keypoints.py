@@ -14,7 +14,7 @@ import numpy as np
 
 from marey.anatomy.names import HIPS
 from marey.bodies import Bodies
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int
 from marey.report import Finding
 from marey.segmentation.body_poses import make_bodies
 from marey.segmentation.clusters.pair_statistics import Members, PairStats

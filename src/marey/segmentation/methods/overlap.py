@@ -4,7 +4,7 @@ import numpy as np
 
 from marey.bodies import Bodies
 from marey.errors import DataError
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.numerics.robust import logistic
 from marey.numerics.thresholds import MIN_SAMPLES
 from marey.segmentation.body_poses import make_bodies

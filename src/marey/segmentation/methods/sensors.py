@@ -28,10 +28,11 @@ def find_bodies(task: SegmentationTask) -> tuple[Bodies, ...]:
     ART-Human), the bodies have the tree of that program: motion cannot determine the
     parents of legs that never moved.
     """
-    return tuple(_sensor_bodies(take) for take in task.takes)
+    return tuple(bodies_of_sensors(take) for take in task.takes)
 
 
-def _sensor_bodies(take: Take) -> Bodies:
+def bodies_of_sensors(take: Take) -> Bodies:
+    """Return every 6-DoF sensor of a take as a body."""
     n_bodies, n_markers = len(take.sensor_names), len(take.labels)
     program, parents = recognise_program(take.sensor_names)
     return Bodies(

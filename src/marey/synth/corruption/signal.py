@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Int
+from marey.numerics import Array, Int, geometry
 from marey.synth.corruption.state import CorruptionState, random_directions
 from marey.synth.performance.curves import random_waves
 

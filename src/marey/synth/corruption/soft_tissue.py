@@ -1,14 +1,12 @@
 """Corruption at the body: soft tissue artefacts, moving knee centres, slips."""
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.errors import OptionError
-from marey.numerics import geometry
+from marey.numerics import Array, Float, Int, geometry
 from marey.synth.corruption.state import CorruptionState, random_directions
 from marey.synth.performance.curves import smoothstep
-
-Array = np.ndarray
+from marey.tree import descendants_of
 
 SOFT_TISSUE_SCALE = {
     "Hips": 0.6,
@@ -50,21 +48,11 @@ def move_knee_centres(state: CorruptionState) -> None:
             travel = state.options.knee_shift * share * KNEE_TRAVEL_M
             R = T[:, skeleton.parent[knee], :3, :3]
             displacement = np.einsum("fij,fj->fi", R, travel)
-            markers, sensors = state.items_on(
-                subject, _descendants(skeleton.parent, knee)
-            )
+            below = descendants_of(skeleton.parent, knee)
+            markers, sensors = state.items_on(subject, below)
             state.points[:, markers] += displacement[:, None]
             state.sensor_position[:, sensors] += displacement[:, None]
             state.log_event("knee_shift", np.abs(displacement).max(), index=knee)
-
-
-def _descendants(parent: Int[Array, " joint"], top: int) -> list[int]:
-    """Return a joint and those below it."""
-    below = [top]
-    for joint, up in enumerate(parent):
-        if up in below:
-            below.append(joint)
-    return below
 
 
 def add_soft_tissue_motion(state: CorruptionState) -> None:

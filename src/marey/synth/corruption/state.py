@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int
 from marey.synth.corruption.options import Corruption
 from marey.synth.truth import CorruptionEvent, Truth
 

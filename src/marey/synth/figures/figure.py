@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from marey.errors import OptionError
+from marey.errors import OptionError, check_choice
 from marey.motion import Contact, Motion
 from marey.numerics import geometry
-from marey.skeleton import Skeleton
+from marey.skeleton import Skeleton, rotating_joints
 from marey.synth.figures.surfaces import Surface
 from marey.synth.performance.angles import joint_angles, quaternions_from_angles
 
@@ -97,11 +97,7 @@ class Figure:
     @property
     def body_of(self) -> Int[np.ndarray, " joint"]:
         """The joint whose body carries each joint: itself or the one it is fixed to."""
-        body = np.arange(self.skeleton.n_joints)
-        for joint, kind in enumerate(self.skeleton.kind):
-            if kind == "fixed":
-                body[joint] = body[self.skeleton.parent[joint]]
-        return body
+        return rotating_joints(self.skeleton)
 
     @property
     def bodies(self) -> Int[np.ndarray, " body"]:
@@ -149,10 +145,7 @@ class Figure:
         from marey.synth.performance.motions import DEFAULT_SECONDS, MOTIONS
 
         name = motion or self.motions[0]
-        if name not in self.motions:
-            raise OptionError(
-                "motion", found=name, needed=f"one of {', '.join(self.motions)}"
-            )
+        check_choice("motion", name, self.motions)
         length = DEFAULT_SECONDS[name] if seconds is None else seconds
         perform, stream = MOTIONS[name]
         rng = np.random.default_rng([seed, stream])

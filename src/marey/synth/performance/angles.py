@@ -87,11 +87,3 @@ def _angle_about(wxyz: np.ndarray, axis: np.ndarray) -> np.ndarray:
     """Return the twist angle about an axis, in radians within +-pi."""
     half = np.arctan2(wxyz[:, 1:] @ axis, wxyz[:, 0])
     return np.asarray((2.0 * half + np.pi) % (2.0 * np.pi) - np.pi)
-
-
-def within_limits(
-    skeleton: Skeleton, angles: Float[np.ndarray, "frame joint 3"], slack: float = 1e-9
-) -> bool:
-    """Return whether every angle lies within its limits. A limit of NaN never binds."""
-    low, high = skeleton.limits[..., 0], skeleton.limits[..., 1]
-    return not ((angles < low - slack) | (angles > high + slack)).any()

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 
 Times = Float[Array, " frame"]
 """One value per frame: seconds, shares or angles."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from marey.motion import Contact
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.skeleton import Skeleton
 from marey.synth.figures.figure import Figure, FigureLimb
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from marey.motion import Contact, Motion
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.synth.figures.figure import (
     Figure,
     FigureLimb,

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.skeleton import Skeleton
 from marey.synth.performance.angles import angles_of_joint, quaternions_from_angles
 from marey.synth.performance.curves import Angles, LimbAngles, Poses, Times

@@ -11,8 +11,7 @@ from functools import partial
 import numpy as np
 
 from marey.motion import Contact
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.synth.figures.figure import Figure, FigureLimb, PoseSequence, root_poses
 from marey.synth.performance import curves
 from marey.synth.performance.angles import angles_of_joint

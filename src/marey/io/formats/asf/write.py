@@ -21,8 +21,7 @@ from marey.io.text.numbers import format_lines, round_values
 from marey.io.text.rotations import MAX_ANGLE_ERROR_RAD
 from marey.io.text.timing import check_even_rate
 from marey.motion import Motion
-from marey.numerics import geometry
-from marey.numerics.arrays import empty_array
+from marey.numerics import empty_array, geometry
 from marey.skeleton import Kind, Skeleton
 from marey.tree import list_children
 

@@ -43,8 +43,7 @@ from marey.io.text import rotations
 from marey.io.text.names import printable_name, spell_names
 from marey.io.units_axes import points_to_file, rotation_to_z_up
 from marey.motion import Motion
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int, geometry
 from marey.skeleton import Skeleton
 from marey.solution import Solution
 

@@ -90,8 +90,8 @@ class Document:
 
     def connect(self, child: np.int64, parent: np.int64, target: str = "") -> None:
         """Connect an object to its parent, or to a property of it."""
-        values: tuple[Value, ...] = ("OP", child, parent, target)
-        self._connections.append(record("C", *(values if target else _whole(values))))
+        ends = ("OP", child, parent, target) if target else ("OO", child, parent)
+        self._connections.append(record("C", *ends))
 
     def encode(self, world: World, clock: Timeline) -> bytes:
         """Return the bytes of the file.
@@ -133,11 +133,6 @@ def properties(*rows: Sequence[Value]) -> FbxNode:
 def ticks(seconds: float) -> np.int64:
     """Return a time in the unit of the format."""
     return np.int64(round(seconds * TICKS_PER_SECOND))
-
-
-def _whole(values: tuple[Value, ...]) -> tuple[Value, ...]:
-    """Return the connection of two objects, rather than to a property."""
-    return ("OO", *values[1:-1])
 
 
 def _header() -> FbxNode:

@@ -4,8 +4,7 @@ import numpy as np
 
 from marey.io.formats.fbx.document import SCENE, Document, properties
 from marey.io.formats.fbx.records import FbxNode, record
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int, geometry
 
 INHERIT_ROTATION_FIRST = 1
 """How a node takes over its parent: rotation and scale in the usual order."""

@@ -16,7 +16,7 @@ from marey.io.scene.surfaces import ball_directions, hull_of_balls
 from marey.io.text.rotations import change_axes, hold_last
 from marey.io.units_axes import points_to_file, rotation_to_z_up
 from marey.motion import Motion
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.skeleton import Skeleton
 from marey.tree import list_children
 

@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 
 from marey.errors import DataError
-from marey.numerics.arrays import Array
+from marey.numerics import Array
 
 Facts = dict[str, Any]
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from marey.numerics.arrays import Array, Float, Int, Shaped
+from marey.numerics import Array, Float, Int, Shaped
 
 MAGIC = b"MRY1"
 ALIGNMENT_BYTES = 8

@@ -15,8 +15,7 @@ from marey.errors import DataError
 from marey.io.formats.html.arrays import MAX_TRACK_VALUE, SceneArrays
 from marey.joint_fits import JointFits
 from marey.motion import Motion
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Bool, Float, UInt8
+from marey.numerics import Array, Bool, Float, UInt8, geometry
 from marey.numerics.robust import median_and_scale
 from marey.skeleton import Skeleton, marker_columns
 from marey.solution import Solution

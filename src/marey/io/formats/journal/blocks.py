@@ -10,7 +10,7 @@ import numpy as np
 
 from marey.io.contract import Output, WriteOptions
 from marey.io.units_axes import points_to_file, poses_to_file
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.take import Take
 
 MAGIC = b"marey live journal 1\n"

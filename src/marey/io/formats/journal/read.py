@@ -24,7 +24,7 @@ from marey.io.formats.journal.blocks import (
     unpack_layout,
 )
 from marey.io.text.names import make_unique, name_all, split_subjects
-from marey.numerics.arrays import Array, Float, Int
+from marey.numerics import Array, Float, Int
 from marey.take import Event, Take
 
 RESTART_FRAMES = 1024

@@ -20,7 +20,7 @@ from marey.io.text.names import make_unique, spell_names
 from marey.io.text.numbers import format_lines
 from marey.io.text.rotations import ANGLE_FORMAT
 from marey.motion import Motion
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.skeleton import Skeleton, marker_columns
 from marey.solution import Solution
 from marey.take import Take

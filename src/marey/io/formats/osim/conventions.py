@@ -16,8 +16,7 @@ from marey.anatomy.person_joints import TRUNK_PARTS, recognise_person
 from marey.anatomy.t_pose import facing_rotation, shortest_rotation
 from marey.io.multibody.coordinates import RotationSequence
 from marey.io.text.names import make_unique
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.skeleton import Skeleton
 
 DOWN = np.array([0.0, 0.0, -1.0])

@@ -14,8 +14,7 @@ from marey.io.multibody.bodies import Bone, Multibody, make_multibody
 from marey.io.multibody.markup import XmlWriter, spell
 from marey.io.multibody.motion import HeldMotion
 from marey.io.units_axes import points_to_file, rotation_to_z_up
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Bool, Float
+from marey.numerics import Array, Bool, Float, geometry
 from marey.skeleton import Skeleton
 
 VERSION = "40000"

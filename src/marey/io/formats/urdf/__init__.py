@@ -27,8 +27,7 @@ from marey.io.multibody.motion import HeldMotion, hold_motion, hold_rest
 from marey.io.text.names import make_unique, spell_names
 from marey.io.text.numbers import format_lines
 from marey.motion import Motion
-from marey.numerics import geometry
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.skeleton import Skeleton
 
 VIRTUAL_MASS = 1e-6

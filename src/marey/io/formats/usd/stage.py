@@ -18,7 +18,7 @@ from marey.io.text.names import make_unique
 from marey.io.text.rotations import change_axes, hold_last
 from marey.io.units_axes import metres_per_unit, points_to_file, rotation_to_z_up
 from marey.motion import Motion
-from marey.numerics.arrays import Array, Float
+from marey.numerics import Array, Float
 from marey.skeleton import Skeleton
 
 
