@@ -91,7 +91,7 @@ def test_the_untouched_value_stays_in_the_error():
         (ERRORS[3], "rate: found -1.0, need above 0"),
         (marey.OptionError("up", found="w", needed="x"), "up: found 'w', need x"),
         (
-            ERRORS[6],
+            ERRORS[5],
             'this needs matplotlib, which is not installed: pip install "marey[plots]"',
         ),
     ],
