@@ -260,9 +260,9 @@ def _find_candidates(
         T_world_bone = T_world_joint[:, joint]
         for plant, *measures in tips.find_still_tips(T_world_bone, MAX_HOLD_DISTANCE):
             body = int(tips.points.body[plant.point])
-            path = set(ancestors_of(skeleton.parent, joint))
-            path ^= set(ancestors_of(skeleton.parent, body))
-            if len(path) >= MIN_JOINTS_BETWEEN:
+            between = set(ancestors_of(skeleton.parent, joint))
+            between ^= set(ancestors_of(skeleton.parent, body))
+            if len(between) >= MIN_JOINTS_BETWEEN:
                 yield _HoldCandidate(plant, skeleton.names[joint], None, *measures)
     poses = (prop.T_world_joint().swapaxes(0, 1) for prop in props.values())
     for T_world_prop in chain.from_iterable(poses):
