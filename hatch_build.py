@@ -1,5 +1,7 @@
 """Bundle the page of the viewer into one file when marey is built or installed.
 
+A source distribution carries the page, so that it can be installed without node.
+
 With MAREY_WHEEL_KERNELS=1, the wheel also carries the kernels of `marey compile --all`
 and is then for one platform and one minor version of Python. Without, it is
 pure, and kernels are compiled on the machine that uses it.
@@ -45,7 +47,8 @@ class PageAndKernelsHook(BuildHookInterface):  # type: ignore[type-arg]
         """Prepare what is not in the repository before files are collected."""
         root = Path(self.root)
         self.make_page(root, version)
-        if version != "editable" and os.environ.get(WITH_KERNELS, "0") != "0":
+        is_wheel = self.target_name == "wheel" and version != "editable"
+        if is_wheel and os.environ.get(WITH_KERNELS, "0") != "0":
             check_kernels(root)
             build_data["artifacts"].append(f"{KERNELS.as_posix()}/**")
             build_data["pure_python"] = False

@@ -1,8 +1,10 @@
+import logging
+
 import matplotlib.figure
 from sphinx_gallery.scrapers import figure_rst
 
 project = "marey"
-author = "The marey developers"
+author = copyright = "The marey developers"
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
@@ -15,6 +17,10 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 exclude_patterns = ["_build"]
 myst_heading_anchors = 3
+
+# A package of the theme turns on INFO of all loggers, which would print every step of
+# every example.
+logging.getLogger("marey").setLevel(logging.WARNING)
 
 
 def save_figures(block, names, settings):

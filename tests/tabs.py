@@ -57,6 +57,13 @@ class Tab:
         return fact.first.locator("b").inner_text()
 
 
+def violations(page, axe):
+    """Return impact, rule and element of each rule of axe-core that a page breaks."""
+    page.evaluate(axe)
+    found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+    return [(v["impact"], v["id"], v["nodes"][0]["html"]) for v in found["violations"]]
+
+
 def open_edit_actions(tab, name):
     """Select an element and open its list of edits."""
     assert tab.select(name)

@@ -5,6 +5,7 @@ import logging
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 import samples
@@ -49,6 +50,29 @@ def test_verbose_tells_files_and_stages_and_quiet_nothing(rods, tmp_path, capsys
     assert "clean begins" not in shown.err
     _, shown = run(capsys, "solve", rods, "--quiet")
     assert (shown.out, shown.err) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "missing", "complaint"),
+    [
+        ("a.docx", "", "need a suffix out of"),
+        ("a.parquet", "pyarrow", 'pip install "marey[parquet]"'),
+        ("a.usda", "pxr", 'pip install "marey[usd]"'),
+    ],
+)
+def test_an_output_that_cannot_be_written_is_refused_before_the_solve(
+    rods, tmp_path, capsys, monkeypatch, name, missing, complaint
+):
+    monkeypatch.setattr(solve_progress, "QUIET_SECONDS", 0.0)
+    for module in [
+        module for module in sys.modules if module.partition(".")[0] == missing
+    ]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, missing or "nothing", None)
+    code, shown = run(capsys, "solve", rods, "-o", tmp_path / name)
+    assert code == 2
+    assert complaint in " ".join(shown.err.split())
+    assert "solving" not in shown.err
 
 
 def test_a_piped_solve_prints_its_steps_and_the_time_left(rods, capsys, monkeypatch):

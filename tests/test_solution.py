@@ -3,6 +3,7 @@ import pytest
 
 import marey
 from marey.joints import JointFits
+from marey.take import Fact
 
 
 def take(path=""):
@@ -146,3 +147,48 @@ def test_a_notebook_shows_causes_and_tables_with_names_escaped():
     assert "&lt;b&gt;: looks odd" in page
     assert "<th>bone &amp; joint</th>" in page
     assert "<td>&lt;Hips&gt;</td><td>431.5</td>" in page
+
+
+def test_a_notebook_shows_what_a_take_holds_and_where_its_unit_is_from():
+    points = np.zeros((8, 2, 3))
+    points[2:5, 1] = np.nan
+    source = marey.Source(path="<walk>.c3d", unit=Fact("mm", "stated", "POINT:UNITS"))
+    recorded = marey.Take(rate=4.0, points=points, labels=("A", "<B>"), source=source)
+    page = recorded._repr_html_()
+    assert "Take(&lt;walk&gt;.c3d: 2 markers, 0 sensors, 8 frames at 4 Hz)" in page
+    assert "duration: 1.75 s<br>unit: mm (stated: POINT:UNITS)</p>" in page
+    assert "<td>A</td><td>100</td><td>0</td>" in page
+    assert "<td>&lt;B&gt;</td><td>62.5</td><td>3</td>" in page
+    assert "sensors</summary>" not in page
+
+
+def test_a_notebook_shows_the_bones_of_a_skeleton_and_the_rotations_of_a_motion():
+    unused = [[np.nan] * 3] * 2
+    leg = marey.Skeleton(
+        names=("Hips", "Knee", "Sole"),
+        parent=np.array([-1, 0, 1]),
+        offset=np.array([[0.0, 0.0, 0.9], [0.0, 0.0, -0.4], [0.0, 0.0, -0.4321]]),
+        kind=("root", "hinge", "fixed"),
+        axes=np.array([unused, [[1.0, 0.0, 0.0], [np.nan] * 3], unused]),
+        length_sd=np.array([np.nan, 0.0025, np.nan]),
+    )
+    page = leg._repr_html_()
+    assert "<td>Knee</td><td>Hips</td><td>hinge</td><td>400</td><td>2.5</td>" in page
+    assert "<td>Sole</td><td>Knee</td><td>fixed</td><td>432.1</td><td></td>" in page
+    wxyz = np.tile([1.0, 0.0, 0.0, 0.0], (3, 3, 1))
+    wxyz[2, 1] = marey.geometry.quat_exp(np.radians([30.0, 0.0, 0.0]))
+    wxyz[0, 1] = np.nan
+    bend = marey.Motion(
+        skeleton=leg,
+        T_world_root=np.tile(np.eye(4), (3, 1, 1)),
+        wxyz=wxyz,
+        rate=10.0,
+        angle_sd=np.full((3, 3, 3), np.radians(0.5)),
+    )
+    page = bend._repr_html_()
+    assert "duration: 0.20 s</p>" in page
+    assert "<td>Hips</td><td>0</td><td>0.5</td>" in page
+    assert "<td>Knee</td><td>30</td><td>0.5</td>" in page
+    assert "<td>Knee</td><td>Hips</td><td>hinge</td><td>400</td>" in page
+    uneven = bend.at(np.array([0.1, 0.13, 0.2]))._repr_html_()
+    assert "duration" not in uneven

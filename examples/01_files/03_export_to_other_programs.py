@@ -16,6 +16,8 @@ take = marey.synth.human(seed=4).record(
     "walk", seconds=2.0, rate=60.0, markers="set53", noise=1e-3
 )
 solution = marey.solve(take)
+stills = marey.plot.skeleton(solution)
+stills
 
 # %%
 # Bones named as another program expects them, in a T-pose:

@@ -19,3 +19,8 @@ print(f"{np.nanmedian(error_m) * 1e3:.2f} mm median error")
 print(f"{len(truth.log)} changes in the log, such as {truth.log[0]}")
 for contact in truth.motions[0].contacts[:3]:
     print(f"{contact.joint} is planted from {contact.start:.2f} to {contact.end:.2f} s")
+
+# %%
+# The true motion:
+stills = marey.plot.skeleton(truth.motions[0])
+stills

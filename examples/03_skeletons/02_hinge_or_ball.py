@@ -24,7 +24,13 @@ print(np.round(np.sqrt(np.linalg.eigvalsh(skeleton.covariance[1])) * 1e3, 1), "m
 take = marey.synth.human(seed=1).record(
     "exercise", rate=30.0, sensors=True, markers="none", noise=1e-3, turn_noise=5e-3
 )
-skeleton = marey.solve(take).skeleton
+solution = marey.solve(take)
+skeleton = solution.skeleton
 elbow = skeleton.index("LeftLowerArm")
 sd_m = np.sqrt(np.linalg.eigvalsh(skeleton.covariance[elbow]))
 print(skeleton.kind[elbow], np.round(sd_m * 1e3, 1), "mm")
+
+# %%
+# The ellipses are standard deviations of joint centres, enlarged as the legend says.
+stills = marey.plot.skeleton(solution)
+stills

@@ -23,3 +23,8 @@ for finding in solution.report.findings:
     if finding.code in ("time-offset", "markers-and-sensors"):
         print(finding)
 print(len(solution.skeleton.sensor_names), "sensors on bones")
+
+# %%
+# The motion that explains both:
+stills = marey.plot.skeleton(solution, truth=take)
+stills

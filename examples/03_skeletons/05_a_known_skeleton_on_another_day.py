@@ -28,3 +28,8 @@ same = np.allclose(known.skeleton.offset, kept.offset, atol=1e-6)
 print("bones are kept:", same)
 for finding in known.report.findings:
     print(finding)
+
+# %%
+# The walk, beside the true one in yellow:
+stills = marey.plot.skeleton(known, truth=second)
+stills

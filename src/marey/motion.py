@@ -153,6 +153,12 @@ class Motion(EvenlySampled):
     def __repr__(self) -> str:
         return f"Motion({self.n_frames} frames at {self.rate:g} Hz of {self.skeleton})"
 
+    def _repr_html_(self) -> str:
+        """Return facts and tables for a notebook."""
+        from marey.tables.notebooks import motion_to_html
+
+        return motion_to_html(self)
+
     @property
     def n_frames(self) -> int:
         """Number of frames."""

@@ -371,12 +371,23 @@ class Report:
 
     def _repr_html_(self) -> str:
         """Return causes and tables for a notebook; each table unfolds."""
-        causes = "".join(f"<li>{escape(str(cause))}</li>" for cause in self.causes)
-        tables = "".join(
-            f"<details><summary>{escape(name)}</summary>{table._repr_html_()}</details>"
-            for name, table in self.tables.items()
-        )
-        return f"<ul>{causes}</ul>{tables}"
+        return list_causes_html(self.findings) + fold_tables_html(self.tables)
+
+
+def list_causes_html(findings: Sequence[Finding]) -> str:
+    """Return findings by cause as a list of a notebook; "" if there are none."""
+    causes = group_findings(findings)
+    items = "".join(f"<li>{escape(str(cause))}</li>" for cause in causes)
+    return f"<ul>{items}</ul>" if items else ""
+
+
+def fold_tables_html(tables: Mapping[str, Table]) -> str:
+    """Return the tables that have rows for a notebook, each under its name."""
+    return "".join(
+        f"<details><summary>{escape(name)}</summary>{table._repr_html_()}</details>"
+        for name, table in tables.items()
+        if table.rows
+    )
 
 
 def format_cell(value: str | float | int, digits: int) -> str:

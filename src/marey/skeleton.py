@@ -134,6 +134,12 @@ class Skeleton:
         counts = f"{len(self.marker_labels)} markers, {len(self.sensor_names)} sensors"
         return f"Skeleton({root}: {joints} joints, {counts})"
 
+    def _repr_html_(self) -> str:
+        """Return facts and tables for a notebook."""
+        from marey.tables.notebooks import skeleton_to_html
+
+        return skeleton_to_html(self)
+
     @property
     def n_joints(self) -> int:
         """Number of joints, bone ends included."""

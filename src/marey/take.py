@@ -258,6 +258,12 @@ class Take(EvenlySampled):
         counts = f"{len(self.labels)} markers, {len(self.sensor_names)} sensors"
         return f"{kind}({name}: {counts}, {self.n_frames} frames at {self.rate:g} Hz)"
 
+    def _repr_html_(self) -> str:
+        """Return facts and tables for a notebook."""
+        from marey.tables.notebooks import take_to_html
+
+        return take_to_html(self)
+
     @property
     def n_frames(self) -> int:
         """Number of frames."""

@@ -5,6 +5,7 @@ are skipped with a message; with MAREY_REQUIRE_BROWSER=1 they fail.
 """
 
 import shutil
+from pathlib import Path
 
 import pytest
 from required import REQUIRED
@@ -31,6 +32,7 @@ NO_WEBGL = """(() => {
     return kind.includes("webgl") ? null : open.call(this, kind, ...rest);
   };
 })()"""
+AXE = (*("viewer", "page", "node_modules", "axe-core", "axe.min.js"),)
 FOUND = next(filter(None, map(shutil.which, NAMES)), None)
 
 
@@ -100,6 +102,15 @@ def open_tab(browser):
     yield opened
     for context in contexts:
         context.close()
+
+
+@pytest.fixture(scope="session")
+def axe():
+    """The script of axe-core, which knows the rules of accessible pages."""
+    path = Path(marey.__file__).parent.joinpath(*AXE)
+    if not path.is_file() and not REQUIRED:
+        pytest.skip("axe-core is not there: an editable installation fetches it")
+    return path.read_text("utf-8")
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ from contextlib import closing
 from threading import Event, Thread
 
 import pytest
+from tabs import violations
 
 import marey
 from marey import synth
@@ -65,7 +66,7 @@ def assert_controls_fit(page, width):
 
 
 def test_a_figure_is_learnt_shown_recorded_and_hidden_when_the_sender_is_silent(
-    sender, open_tab, tmp_path
+    sender, open_tab, tmp_path, axe
 ):
     address, make_silent = sender
     session = tmp_path / "session.marey-live"
@@ -80,6 +81,7 @@ def test_a_figure_is_learnt_shown_recorded_and_hidden_when_the_sender_is_silent(
         page.wait_for_selector(".need", timeout=PATIENCE_MS)
         shown = "() => window.marey.where('Hips') !== null"
         page.wait_for_function(shown, timeout=PATIENCE_MS)
+        assert violations(page, axe) == []
         before = page.evaluate("() => window.marey.where('LeftFoot')")
         page.wait_for_function(
             "(was) => Math.abs(window.marey.where('LeftFoot').x - was.x) > 1",
@@ -90,9 +92,11 @@ def test_a_figure_is_learnt_shown_recorded_and_hidden_when_the_sender_is_silent(
         phone = open_tab(viewer.url, width=390, height=844, touch=True).page
         phone.wait_for_selector(".lamp.on", timeout=PATIENCE_MS)
         assert_controls_fit(phone, 390)
+        assert violations(phone, axe) == []
         make_silent()
         page.wait_for_selector(".lamp.off", timeout=PATIENCE_MS)
         assert page.locator(".banner").is_visible()
+        assert violations(page, axe) == []
         assert page.evaluate("() => window.marey.where('Hips')") is None
     take = marey.read(session)
     assert take.n_frames > 0

@@ -440,6 +440,15 @@ def test_a_tablet_shows_all_parts(open_tab, file):
     assert tab.snapshot["selected"] != ""
 
 
+def test_a_wide_screen_shows_names_of_joints_whole(open_tab, file):
+    tab = open_tab(file.as_uri(), width=1440, height=900, draws=False)
+    cut = """[...document.querySelectorAll('.row.joint .text')]
+      .filter(name => name.scrollWidth > name.clientWidth)
+      .map(name => name.textContent)"""
+    assert tab.ask(cut) == []
+    tab.page.close()
+
+
 def test_left_and_right_have_colours_and_a_legend(tab):
     swatch = """name => {
       const rows = [...document.querySelectorAll('.left .row.joint')];

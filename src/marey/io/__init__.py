@@ -412,10 +412,13 @@ def format_for_suffix(path: Path) -> Format:
 
     Raises:
         OptionError: If no format has it.
+        MissingExtraError: If an optional package that it needs is not installed.
     """
     # A format that is only read may share its suffix with one that is written.
     for known in registry.formats_with_suffix(path.name):
         if known.writes:
+            if known.import_packages is not None:
+                known.import_packages()
             return known
     able = (known for known in registry.formats() if known.writes)
     suffixes = ", ".join(suffix for known in able for suffix in known.suffixes)

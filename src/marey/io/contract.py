@@ -417,6 +417,9 @@ class Format:
     precision: float = 0.0
     """Largest rounding of a written length, in metres."""
 
+    import_packages: Callable[[], object] | None = None
+    """Imports the optional packages that writing needs; raises `MissingExtraError`."""
+
     @property
     def reads(self) -> bool:
         """Whether files of this format can be read, and not only written."""

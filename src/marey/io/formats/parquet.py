@@ -172,4 +172,5 @@ FORMAT = Format(
     write_take=write_take,
     write_table=write_table,
     loses=("events", "analog", "filled", "computed", "confidence"),
+    import_packages=import_pyarrow,
 )

@@ -15,6 +15,7 @@ def scene_format(
     suffixes: tuple[str, ...],
     sniff: Callable[[bytes], bool],
     write: Callable[[Skeleton | Motion | Solution, WriteOptions], Output],
+    import_packages: Callable[[], object] | None = None,
 ) -> Format:
     """Return a format that writes scenes and reads nothing.
 
@@ -24,6 +25,7 @@ def scene_format(
         suffixes: Suffixes of its files.
         sniff: Whether a file begins like one of this format.
         write: Returns the file of a skeleton, a motion or a solution.
+        import_packages: Imports the optional packages that `write` needs.
     """
     return Format(
         name=name,
@@ -37,4 +39,5 @@ def scene_format(
         shows=("markers",),
         loses=("limits", "kinds", *LOST_BY_MOTIONS),
         precision=1e-6,
+        import_packages=import_packages,
     )

@@ -8,7 +8,12 @@ and +Z up by default; Y up and other units are stated in the file. It needs the 
 
 from marey.errors import OptionError
 from marey.io.contract import Output, WriteOptions
-from marey.io.formats.usd.stage import build_stage, joint_identifiers, stage_bytes
+from marey.io.formats.usd.stage import (
+    build_stage,
+    import_usd,
+    joint_identifiers,
+    stage_bytes,
+)
 from marey.io.scene import build_scene, scene_format
 from marey.io.text.names import note_changed_names
 from marey.motion import Motion
@@ -50,4 +55,5 @@ FORMAT = scene_format(
     suffixes=(".usda", ".usdc"),
     sniff=sniff,
     write=write_scene,
+    import_packages=import_usd,
 )

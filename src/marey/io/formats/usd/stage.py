@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from marey.errors import MissingExtraError
+from marey.errors import import_extra
 from marey.io.scene import Scene, SceneFigure, SceneTake
 from marey.io.scene.body_mesh import INFLUENCES
 from marey.io.scene.figures import MARKER_COLOR, MARKER_RADIUS_M
@@ -52,7 +52,7 @@ class _Usd:
 
 def joint_identifiers(names: Sequence[str]) -> tuple[str, ...]:
     """Return the names of joints as a stage has them."""
-    return _import_usd("m", "z").identifiers(names)
+    return _import_modules("m", "z").identifiers(names)
 
 
 def build_stage(scene: Scene, unit: str, up: str) -> Any:
@@ -61,7 +61,7 @@ def build_stage(scene: Scene, unit: str, up: str) -> Any:
     Raises:
         MissingExtraError: If usd-core is not installed.
     """
-    usd = _import_usd(unit, up)
+    usd = _import_modules(unit, up)
     stage = usd.Usd.Stage.CreateInMemory()
     usd.UsdGeom.SetStageUpAxis(stage, up.upper())
     usd.UsdGeom.SetStageMetersPerUnit(stage, metres_per_unit(unit))
@@ -100,12 +100,19 @@ def stage_bytes(stage: Any, suffix: str) -> bytes:
         return path.read_bytes()
 
 
-def _import_usd(unit: str, up: str) -> _Usd:
-    try:
-        # Slow to import, and optional.
-        from pxr import Gf, Sdf, Tf, Usd, UsdGeom, UsdShade, UsdSkel, Vt
-    except ImportError as error:
-        raise MissingExtraError("usd-core", "usd") from error
+def import_usd() -> Any:
+    """Return UsdSkel, which is slow to import and optional.
+
+    Raises:
+        MissingExtraError: If usd-core is not installed.
+    """
+    return import_extra("pxr.UsdSkel", "usd", "usd-core")
+
+
+def _import_modules(unit: str, up: str) -> _Usd:
+    UsdSkel = import_usd()
+    from pxr import Gf, Sdf, Tf, Usd, UsdGeom, UsdShade, Vt
+
     return _Usd(Gf, Sdf, Tf, Usd, UsdGeom, UsdShade, UsdSkel, Vt, unit, up)
 
 

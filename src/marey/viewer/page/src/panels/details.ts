@@ -89,7 +89,7 @@ export class DetailsPanel {
     const joint = scene.subjects[subject].joints[index];
     const parent = scene.subjects[subject].joints[joint.parent];
     this.body.append(fact("Type", joint.kind));
-    if (parent) this.body.append(fact("Hangs from", plain(parent.name)));
+    if (parent) this.body.append(fact("Parent", plain(parent.name)));
     if (parent) this.addLengths(joint, plain(parent.name));
     if (joint.covariance) {
       const sd = ellipsoid(joint.covariance).sd.sort((a, b) => b - a);
