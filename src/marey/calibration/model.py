@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from marey.articulated.tables import pad_lists
 from marey.numerics.sensor_points import SENSOR_POINTS
@@ -124,10 +124,19 @@ class KinematicModel:
         """The column of each parameter."""
         return _parameter_columns(self)
 
-    @property
+    @cached_property
     def moving_centers(self) -> tuple[int, ...]:
         """Numbers of the axes of joints whose centre moves."""
         return tuple(n for n, axis in enumerate(self.axes) if axis.center_sd > 0.0)
+
+    @cached_property
+    def markers_below_moving_centers(self) -> Bool[Array, "moving marker"]:
+        """The markers that each moving centre displaces."""
+        child = [self.axes[n].child for n in self.moving_centers]
+        column = self.columns.marker_offset[:, 0]
+        first = self.columns.subtree_start[child, None]
+        end = self.columns.subtree_end[child, None]
+        return np.asarray((column >= first) & (column < end))
 
     @cached_property
     def tables(self) -> "CalibrationTables":
