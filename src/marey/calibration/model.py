@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from marey.articulated.tables import pad_lists
-from marey.numerics import Array, Float, Int
+from marey.numerics import Array, Bool, Float, Int
 from marey.numerics.sensor_points import SENSOR_POINTS
 from marey.numerics.thresholds import FEW, MARKER_NOISE_M, OUTLIER_SD
 
@@ -123,10 +123,19 @@ class KinematicModel:
         """The column of each parameter."""
         return _parameter_columns(self)
 
-    @property
+    @cached_property
     def moving_centers(self) -> tuple[int, ...]:
         """Numbers of the axes of joints whose centre moves."""
         return tuple(n for n, axis in enumerate(self.axes) if axis.center_sd > 0.0)
+
+    @cached_property
+    def markers_below_moving_centers(self) -> Bool[Array, "moving marker"]:
+        """The markers that each moving centre displaces."""
+        child = [self.axes[n].child for n in self.moving_centers]
+        column = self.columns.marker_offset[:, 0]
+        first = self.columns.subtree_start[child, None]
+        end = self.columns.subtree_end[child, None]
+        return np.asarray((column >= first) & (column < end))
 
     @cached_property
     def tables(self) -> "CalibrationTables":

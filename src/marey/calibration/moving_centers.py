@@ -20,8 +20,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from marey.calibration.model import CenterMotion, Estimate, KinematicModel
-from marey.numerics import Array, Bool, Float, Int
+from marey.calibration.model import CenterMotion, Estimate
+from marey.numerics import Array, Float, Int
 
 
 def follow_centers(estimate: Estimate) -> Estimate:
@@ -58,7 +58,7 @@ def points_with_fixed_centers(
         return points
     moved = estimate.motion[session].in_world(estimate.parameters.center_motion)
     points = points.copy()
-    for n, below in enumerate(_markers_below(estimate.model)):
+    for n, below in enumerate(estimate.model.markers_below_moving_centers):
         points[:, below, :3] -= moved[:, n, None]
     return points
 
@@ -105,15 +105,3 @@ def with_center_equations(
         H_all[n:, n:] = product.reshape(size, size)
         g_all[n:] = np.einsum("fna,fnx->nax", angle, right).ravel()
     return H_all, g_all
-
-
-def _markers_below(model: KinematicModel) -> list[Bool[Array, " marker"]]:
-    """Return the markers that each moving centre displaces."""
-    below = []
-    for n in model.moving_centers:
-        child = model.axes[n].child
-        column = model.columns.marker_offset[:, 0]
-        first = model.columns.subtree_start[child]
-        end = model.columns.subtree_end[child]
-        below.append((column >= first) & (column < end))
-    return below

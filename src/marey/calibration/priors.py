@@ -9,7 +9,6 @@ choice of each segment's axes (the gauge), have the weight 1.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import count
 
 import numpy as np
 
@@ -287,30 +286,43 @@ class Prior:
     def linear_equations(
         self, parameters: ModelParameters, session: int, weight: float
     ) -> tuple[Array, Array, float]:
-        """Return normal matrix, gradient and cost of the linear rows of a session.
+        """Return normal matrix, gradient and cost of the linear rows of a session."""
+        matrix, _ = self._matrices
+        _, _, axes_normal, clusters_normal = self._constraints
+        n_sessions = len(parameters.marker_offset)
+        _, prior_normal = self._session_prior(session, n_sessions)
+        residual, row_weight, constraint = self._linear_rows(
+            parameters, session, weight
+        )
+        normal = weight * prior_normal + constraint * axes_normal + clusters_normal
+        gradient = np.einsum("rc,r->c", matrix, row_weight * residual)
+        return normal, gradient, float(row_weight @ residual**2)
+
+    def _linear_rows(
+        self, parameters: ModelParameters, session: int, weight: float
+    ) -> tuple[Float[Array, " row"], Float[Array, " row"], float]:
+        """Return residual and weight of the linear rows, and that of constraints.
 
         The axes of segments are chosen in session 0; in others the markers may have
         been replaced a little differently, which weakens the constraints.
         """
         n_sessions = len(parameters.marker_offset)
         matrix, target = self._matrices
-        of_axes, of_clusters, axes_normal, clusters_normal = self._constraints
-        share, prior_normal = self._session_prior(session, n_sessions)
+        of_axes, of_clusters, _, _ = self._constraints
+        share, _ = self._session_prior(session, n_sessions)
         replaced = weight / n_sessions * (GAUGE_SD_M / SKIN_MOTION_M) ** 2
         constraint = 1.0 if session == 0 else replaced
         # einsum, because the threads of the linear-algebra library would compete.
-        values = parameters.vector(session)
-        residual = target - np.einsum("rc,c->r", matrix, values)
+        residual = target - np.einsum("rc,c->r", matrix, parameters.vector(session))
         row_weight = np.where(of_axes, constraint, weight * share) + of_clusters
-        normal = weight * prior_normal + constraint * axes_normal + clusters_normal
-        gradient = np.einsum("rc,r->c", matrix, row_weight * residual)
-        return normal, gradient, float(row_weight @ residual**2)
+        return residual, row_weight, constraint
 
     def cost(self, parameters: ModelParameters, weight: float) -> float:
         """Return the cost of all rows in all sessions."""
         total = weight * float(np.sum(self.nonlinear_rows(parameters)[0] ** 2))
         for session in range(len(parameters.marker_offset)):
-            total += self.linear_equations(parameters, session, weight)[2]
+            residual, row_weight, _ = self._linear_rows(parameters, session, weight)
+            total += float(row_weight @ residual**2)
         return total
 
     def nonlinear_rows(
@@ -325,41 +337,59 @@ class Prior:
         columns = self.model.columns
         axes, axis_columns = (x.reshape(-1, 3) for x in (parameters.axis, columns.axis))
         motion = parameters.center_motion
-        residual = np.zeros(len(self.lengths) + len(axes) + motion.size + 1)
+        n, m = len(self.lengths), len(self.lengths) + len(axes)
+        residual = np.zeros(m + motion.size + 1)
         jacobian = np.zeros((len(residual), columns.count + motion.size + 1))
-        for n, length in enumerate(self.lengths):
-            residual[n] = _length_row(length, parameters, jacobian[n])
-        for n, axis, column in zip(count(len(self.lengths)), axes, axis_columns):
-            residual[n] = (1.0 - axis @ axis) / FEW
-            jacobian[n, column] = 2.0 * axis / FEW
+        residual[:n] = _length_rows(self._lengths, parameters, jacobian[:n])
+        residual[n:m] = (1.0 - np.sum(axes**2, axis=1)) / FEW
+        jacobian[np.arange(n, m)[:, None], axis_columns] = 2.0 * axes / FEW
         moving = [self.model.axes[n].center_sd for n in self.model.moving_centers]
-        for n, sd in enumerate(np.repeat(moving, motion[:1].size), start=-motion.size):
-            residual[n - 1] = -motion.flat[n] / sd
-            jacobian[n - 1, n - 1] = 1.0 / sd
+        sd = np.repeat(moving, motion[:1].size)
+        residual[m:-1] = -motion.ravel() / sd
+        jacobian[
+            np.arange(m, len(residual) - 1), columns.count + np.arange(len(sd))
+        ] = 1.0 / sd
         residual[-1] = (MEAN_STATURE_M - parameters.stature) / STATURE_SD_M
         jacobian[-1, -1] = 1.0 / STATURE_SD_M
         return residual, jacobian
 
+    @cached_property
+    def _lengths(self) -> tuple[Array, ...]:
+        """Fields of all length priors: one array each."""
+        rows = [
+            (one.first, one.second, one.ratio, one.sd, one.is_distance)
+            for one in self.lengths
+        ]
+        first, second, ratio, sd, is_distance = np.array(rows).reshape(-1, 5).T
+        return (
+            first.astype(int),
+            second.astype(int),
+            ratio,
+            sd,
+            is_distance.astype(bool),
+        )
 
-def _length_row(
-    prior: LengthPrior, parameters: ModelParameters, jacobian: Float[Array, " x"]
-) -> float:
-    """Return the residual of a length prior and write its row of the Jacobian."""
-    offset = parameters.joint_offset
-    first, second = offset[prior.first], offset[prior.second]
-    if prior.is_distance:
-        first = second = first - second
-    length = float(np.linalg.norm(first))
-    terms = [(prior.first, first, length, 1.0)]
-    if prior.second >= 0:
-        other = float(np.linalg.norm(second))
-        terms.append((prior.second, second, other, -1.0))
-        length -= 0.0 if prior.is_distance else other
-    for segment, vector, norm, sign in terms:
-        column = parameters.model.columns.joint_offset[segment]
-        jacobian[column] += sign / prior.sd * vector / max(norm, TINY)
-    jacobian[-1] = -prior.ratio / prior.sd
-    return (prior.ratio * parameters.stature - length) / prior.sd
+
+def _length_rows(
+    priors: tuple[Array, ...],
+    parameters: ModelParameters,
+    jacobian: Float[Array, "row x"],
+) -> Float[Array, " row"]:
+    """Return the residuals of length priors and write their rows of the Jacobian."""
+    first, second, ratio, sd, is_distance = priors
+    offset, column = parameters.joint_offset, parameters.model.columns.joint_offset
+    a, b = offset[first], offset[second]
+    distance = a - b
+    a, b = (np.where(is_distance[:, None], distance, x) for x in (a, b))
+    length, other = (np.sqrt(np.sum(x**2, axis=1)) for x in (a, b))
+    rows, has_second = np.arange(len(first))[:, None], second >= 0
+    jacobian[rows, column[first]] = a / (sd * np.maximum(length, TINY))[:, None]
+    both = rows[has_second]
+    b = b / (sd * np.maximum(other, TINY))[:, None]
+    jacobian[both, column[second[has_second]]] -= b[has_second]
+    jacobian[:, -1] = -ratio / sd
+    length = length - np.where(has_second & ~is_distance, other, 0.0)
+    return np.asarray((ratio * parameters.stature - length) / sd)
 
 
 def add_symmetry_and_proportions(prior: Prior, *, mirror: bool) -> None:

@@ -50,8 +50,10 @@ from marey.report import Finding
 from marey.rig import has_default_name
 from marey.solution import Solution, Subject
 from marey.take import Take
+from marey.workers.blas_threads import one_blas_thread
 
 
+@one_blas_thread()
 def solve(
     recordings: Recording | Sequence[Recording],
     *,
@@ -115,6 +117,7 @@ class EditSolver:
         self._cache = StageCache()
         self._anatomical_names: dict[tuple[Edit, ...], Mapping[str, str]] = {}
 
+    @one_blas_thread()
     def solve(self, edits: tuple[Edit, ...], clock: Clock) -> Solution:
         """Return the solution with these edits.
 

@@ -7,6 +7,7 @@ decided by cross-validation on occluded markers.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -82,17 +83,20 @@ def init_person(
     best = _choose_reference(problem, person, landmarks)
     if best is None:
         return None
-    initial, points, frame = best
+    regressed, points, frame = best
+    initial = _with_priors(person, regressed)
     if person is problem or options.shoulders == "move":
         return initial
-    fixed = init_from_landmarks(problem, problem, landmarks, points, frame)
-    return _choose_shoulders(initial, fixed, options.effective_samples)
+    fixed = _regress_person(problem, problem, landmarks, points, frame)
+    return _choose_shoulders(
+        initial, _with_priors(problem, fixed), options.effective_samples
+    )
 
 
 def _choose_reference(
     problem: CalibrationProblem, person: CalibrationProblem, landmarks: Landmarks
-) -> tuple[Initialisation, Float[Array, "frame marker 3"], int] | None:
-    """Return the best initialisation, the points of the problem, and its frame.
+) -> tuple["RegressedPerson", Float[Array, "frame marker 3"], int] | None:
+    """Return the best initial parameters, the points of the problem, and their frame.
 
     None if no frame determines all joints.
     """
@@ -101,22 +105,24 @@ def _choose_reference(
     test_frames = np.concatenate(person.sample_positions(n_test))
     best, least = None, np.inf
     for frame in candidate_frames(points, landmarks):
-        initial = init_from_landmarks(problem, person, landmarks, points, frame)
-        if not np.isfinite(initial.parameters.joint_offset).all():
+        regressed = _regress_person(problem, person, landmarks, points, frame)
+        if not np.isfinite(regressed.parameters.joint_offset).all():
             continue
-        misfit = _misfit(initial, test_frames)
+        misfit = _misfit(regressed.parameters, test_frames)
         if best is None or misfit < least:
-            best, least = (initial, points, frame), misfit
+            best, least = (regressed, points, frame), misfit
     return best
 
 
-def _misfit(initial: Initialisation, points: Float[Array, "frame marker 3"]) -> float:
+def _misfit(
+    parameters: ModelParameters, points: Float[Array, "frame marker 3"]
+) -> float:
     """Return the mean distance of markers from their predictions, in metres.
 
     It is rounded to a tenth of a millimetre, so that the first of equally good
     candidates is taken.
     """
-    estimate = pose_sampled_frames(initial, (points,))
+    estimate = pose_sampled_frames(parameters, (points,))
     (session,) = residuals(estimate)
     distance = np.linalg.norm(session.vector, axis=-1)[session.seen]
     return round(float(np.mean(distance)), 4)
@@ -225,14 +231,26 @@ def _insert_clavicles(
 # --- joint regression -----------------------------------------------------------------
 
 
-def init_from_landmarks(
+class RegressedPerson(NamedTuple):
+    """Initial parameters of a person by joint regression in one frame."""
+
+    parameters: ModelParameters
+    pose: ReferencePose
+    axes: Float[Array, "segment 3 3"]
+    """Axes of every segment in the frame, as columns."""
+
+    order: list[int]
+    """The landmarks' number of each marker of the model."""
+
+
+def _regress_person(
     problem: CalibrationProblem,
     person: CalibrationProblem,
     landmarks: Landmarks,
     points: Float[Array, "frame marker 3"],
     frame: int,
-) -> Initialisation:
-    """Return the initialisation of a person by joint regression in one frame.
+) -> RegressedPerson:
+    """Return the initial parameters of a person by joint regression in one frame.
 
     Args:
         problem: The problem of the given skeleton.
@@ -264,6 +282,15 @@ def init_from_landmarks(
     initial = ModelParameters.initial(
         model, o, m, _initial_axes(model), len(problem.sessions)
     )
+    return RegressedPerson(initial, pose, axes, order)
+
+
+def _with_priors(
+    person: CalibrationProblem, regressed: RegressedPerson
+) -> Initialisation:
+    """Return the initialisation: regressed parameters with priors around them."""
+    initial, pose, axes, order = regressed
+    model, m = initial.model, initial.marker_offset[0]
     prior = Prior(model)
     prior.add_gauge_constraints(m, person.seen_first)
     seen = [points_seen(x).any(axis=0) for x in person.sessions]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from marey.articulated.targets import as_c_float64
 from marey.calibration.model import FramePoses, ModelParameters
 from marey.numerics import Array, Float, Int, geometry
 from marey.numerics.procrustes import points_seen
@@ -98,29 +99,26 @@ def initial_poses(
         parameters: Parameters of the model, with the markers of one session.
         observed: Measured markers in the order of the model, perhaps with confidences.
     """
+    from marey.calibration.init.poses_kernel import pose_segments
+
     model, m = parameters.model, parameters.marker_offset[0]
-    points = observed[..., :3]
     n = len(model.names)
-    T_root = _root_poses(parameters, points)
-    joint = np.empty((len(points), n, 3))
-    R = np.empty((len(points), n, 3, 3))
+    T_root = _root_poses(parameters, observed[..., :3])
+    joint = np.empty((len(observed), n, 3))
+    R = np.empty((len(observed), n, 3, 3))
     joint[:, 0], R[:, 0] = T_root[:, :3, 3], T_root[:, :3, :3]
-    for i in range(1, n):
-        p = int(model.parent[i])
-        joint[:, i] = joint[:, p] + R[:, p] @ parameters.joint_offset[i]
-        markers = model.markers_of(i)
-        size = np.sqrt(np.sum(m[markers] ** 2) / max(len(markers), 1)) + MARKER_NOISE_M
-        axes = size * np.eye(3)
-        local = np.concatenate([m[markers], np.zeros((1, 3)), axes])
-        parent_axes = joint[:, i, None] + np.einsum("fij,kj->fki", R[:, p], axes)
-        world = np.concatenate(
-            [points[:, markers], joint[:, i, None], parent_axes], axis=1
-        )
-        weight = np.ones(len(local))
-        weight[len(markers) :] = JOINT_WEIGHT, *[PARENT_AXES_WEIGHT] * len(axes)
-        T = geometry.kabsch(local, world, weight)
-        determined = np.isfinite(T).all(axis=(1, 2))
-        R[:, i] = np.where(determined[:, None, None], T[:, :3, :3], R[:, p])
+    square = np.bincount(model.marker_segment, np.sum(m**2, axis=1), n)
+    count = np.maximum(np.diff(model.first_marker), 1)
+    pose_segments(
+        (model.tables.parent, model.tables.first_marker),
+        as_c_float64(parameters.joint_offset),
+        as_c_float64(m),
+        np.sqrt(square / count) + MARKER_NOISE_M,
+        (JOINT_WEIGHT, PARENT_AXES_WEIGHT),
+        as_c_float64(observed),
+        joint,
+        R,
+    )
     return FramePoses(observed, joint[:, 0].copy(), R)
 
 

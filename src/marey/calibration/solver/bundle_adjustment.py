@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from marey.calibration.init.poses import initial_poses
-from marey.calibration.model import Estimate
+from marey.calibration.model import Estimate, ModelParameters
 from marey.calibration.moving_centers import follow_centers
 from marey.calibration.noise_model import (
     estimate_marker_noise,
@@ -110,14 +110,14 @@ def _marker_tempering(
 
 
 def pose_sampled_frames(
-    initial: Initialisation, sampled: Sequence[Float[Array, "_ marker _"]]
+    parameters: ModelParameters, sampled: Sequence[Float[Array, "_ marker _"]]
 ) -> Estimate:
-    """Return the initial parameters with the poses of sampled frames."""
+    """Return the parameters with the poses of sampled frames."""
     poses = [
-        initial_poses(initial.parameters.of_session(session), points)
+        initial_poses(parameters.of_session(session), points)
         for session, points in enumerate(sampled)
     ]
-    return fit_poses(Estimate(initial.parameters, tuple(poses)))
+    return fit_poses(Estimate(parameters, tuple(poses)))
 
 
 def bundle_adjust(
@@ -139,7 +139,7 @@ def bundle_adjust(
     """
     problem = initial.problem
     sampled = problem.sample_observations(frames_per_take)
-    estimate = pose_sampled_frames(initial, sampled)
+    estimate = pose_sampled_frames(initial.parameters, sampled)
     rms_before = marker_rms(estimate)
     white, damping = 0.0, 0.0
     weight = prior_weight(white, estimate.n_frames, effective_samples)
