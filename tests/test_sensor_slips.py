@@ -12,9 +12,11 @@ from marey import metrics, synth
 from marey.cleaning import SensorSlip, undo_sensor_slips
 from marey.cleaning.slips.change_point import log_exceedance, long_run_variance
 from marey.cleaning.slips.sensor_likelihood import (
+    constant_basis,
     fit_joint_in_sensor,
     slip_likelihood_ratio,
 )
+from marey.cleaning.slips.skin_search import SkinSlipSearch
 from marey.numerics import geometry
 from marey.segmentation import segment
 
@@ -56,7 +58,8 @@ CHANGE = geometry.transform_exp(np.array([0.01, -0.03, 0.02, 0.1, 0.05, -0.2]))
 def test_displacement_and_ratio_are_those_of_two_least_squares_fits(rng, frame):
     T = add_noise(rng, joined_poses(rng, 120))
     T[30:40, 0] = np.nan
-    joint = fit_joint_in_sensor(T[:, 0], T[:, 1])
+    still = constant_basis(len(T))
+    joint = fit_joint_in_sensor(T[:, 0], T[:, 1], (still, still))
     center, displacement, fall = naive.joint_shift(T[:, 0], T[:, 1], frame)
     at = np.array([frame])
     np.testing.assert_allclose(
@@ -229,6 +232,38 @@ def test_less_than_a_millimetre_is_no_slip():
     take = record(seconds=10.0)
     change = geometry.transform(np.eye(3), np.array([0.0, 9e-4, 0.0]))
     assert fit_and_find_slips(add_slip(take, "Head", 300, change)) == ()
+
+
+SKIN = {"noise": 1e-3, "soft_tissue": 0.01, "soft_tissue_turn": 0.05}
+
+
+@pytest.mark.parametrize("motion", ["walk", "exercise"])
+def test_skin_that_moves_with_posture_is_no_slip(motion):
+    take = record(synth.human(), motion, 10.0, seed=1, **SKIN)
+    assert fit_and_find_slips(take) == ()
+
+
+def test_slips_on_moving_skin_are_found():
+    hits = 0
+    for seed in range(4):
+        take = record(seed=seed, seconds=15.0, slips=1, slip_turn=0.17, **SKIN)
+        ((sensor, frame),) = true_slips(take)
+        found = fit_and_find_slips(take)
+        assert all(abs(slip.frame - frame) <= 2 for slip in found)
+        hits += [slip.sensor for slip in found] == [sensor]
+    assert hits >= 3
+
+
+def test_skin_as_a_function_of_posture_does_not_depend_on_the_mounting(rng):
+    """A sensor turned on its body spans the same functions of posture."""
+    take = record(seconds=3.0)
+    turned = add_slip(take, "Torso", 0, geometry.transform_exp(rng.normal(size=6)))
+    spans = []
+    for one in (take, turned):
+        search = SkinSlipSearch((segment(one),), np.array([[0, 1], [0, 2]]), 1e-4)
+        basis = search.posture_basis(0)
+        spans.append(basis @ np.linalg.pinv(basis))
+    np.testing.assert_allclose(*spans, atol=1e-9)
 
 
 def test_short_and_sheared_recordings_have_no_slips(rng):

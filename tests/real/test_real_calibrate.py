@@ -223,3 +223,13 @@ def test_links_of_a_pendulum_have_their_true_lengths(recordings, name):
     ends = [skeleton.offset[named.index(name)] for name in ("static", "middle")]
     length = np.linalg.norm(ends[0] - ends[1]) / MILLIMETRE
     assert length == pytest.approx(519.0, abs=0.5)
+
+
+@pytest.mark.parametrize("static_first", [False, True])
+def test_a_runner_who_stands_is_no_other_subject(recordings, static_first):
+    """Bones of a standing person come from proportions, 5 % from those of the run."""
+    names = [ADDBIO.format("hamner_s02", name) for name in ("run300", "Static_FJC")]
+    takes = [marey.read(recordings / name) for name in names]
+    takes = [take.cut(0, min(200, take.n_frames)) for take in takes]
+    report = marey.solve(takes[::-1] if static_first else takes).report
+    assert "subjects-differ" not in {finding.code for finding in report.findings}

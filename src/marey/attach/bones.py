@@ -45,6 +45,19 @@ class BoneComparison:
     paths: tuple[tuple[int, ...], ...]
     """Joints of the given skeleton whose offsets make up each bone."""
 
+    def select(self, kept: Bool[Array, " bone"]) -> "BoneComparison":
+        """Return some of the bones."""
+        rows = np.flatnonzero(kept).tolist()
+        return BoneComparison(
+            names=tuple(self.names[bone] for bone in rows),
+            given_m=self.given_m[rows],
+            found_m=self.found_m[rows],
+            sd_m=self.sd_m[rows],
+            alike=self.alike[rows],
+            parts=tuple(self.parts[bone] for bone in rows),
+            paths=tuple(self.paths[bone] for bone in rows),
+        )
+
     @property
     def scale(self) -> float:
         r"""Scale of the given skeleton that fits the recording best.

@@ -38,11 +38,11 @@ from marey.cleaning.slips.markers import MarkerSlip as MarkerSlip
 from marey.cleaning.slips.markers import find_marker_slips as find_marker_slips
 from marey.cleaning.slips.markers import undo_marker_slips as undo_marker_slips
 from marey.cleaning.slips.sensors import SensorSlip as SensorSlip
-from marey.cleaning.slips.sensors import find_sensor_slips as find_sensor_slips
 from marey.cleaning.slips.sensors import undo_sensor_slips as undo_sensor_slips
 from marey.cleaning.slips.shared_sensors import (
     find_shared_sensor_slips as find_shared_sensor_slips,
 )
+from marey.cleaning.slips.skin_search import find_sensor_slips as find_sensor_slips
 from marey.cleaning.swaps.between_takes import SwapBetweenTakes as SwapBetweenTakes
 from marey.cleaning.swaps.between_takes import (
     find_swaps_between_takes as find_swaps_between_takes,

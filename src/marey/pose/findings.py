@@ -143,8 +143,8 @@ def _never_seen(skeleton: Skeleton, joints: list[int]) -> Finding:
         "joint-never-seen",
         "pose",
         "warning",
-        f"too few markers to determine the rotation of {names}: part of it is a guess "
-        "in all frames; three markers off one line, or a sensor, determine it",
+        f"markers do not determine the rotation of {names}, which is partly a guess in "
+        "all frames: attach three markers off one line, or a sensor",
         value=float(len(causes)),
     )
 

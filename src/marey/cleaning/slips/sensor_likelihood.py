@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -10,12 +11,13 @@ from marey.cleaning.arrays import Array, Frames, Poses, Values, Vectors
 from marey.cleaning.outliers.runs import JUMP_RATIO
 from marey.cleaning.slips import change_point
 from marey.numerics import geometry
-from marey.numerics.noise import median_variance
+from marey.numerics.noise import median_variance, rms_length
 from marey.numerics.thresholds import (
     FEW,
     MARKER_NOISE_M,
     MIN_SAMPLES,
     SAMPLE_FRAMES,
+    SKIN_MOTION_M,
 )
 
 SLIP_ROTATION_SD = 0.2
@@ -25,8 +27,16 @@ joints do not determine the rotation; higher allows larger ones. Chosen by hand.
 MIN_INFORMATION = 1e-9
 """Information per frame that is a rounding error."""
 
+SKIN_RIDGE = (MARKER_NOISE_M / (2.0 * SKIN_MOTION_M)) ** 2
+"""Ridge penalty of the coefficients of skin motion: the variance of the noise divided
+by the prior variance of a coefficient, which is `SKIN_MOTION_M` per radian. A component
+of a quaternion changes by half of the angle."""
 
-@dataclass(frozen=True, slots=True, eq=False)
+Basis = Float[Array, "frame _"]
+"""Functions of posture in every frame of the takes, the first of them constant."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class JointInSensor:
     r"""One joint in the axes of one of its sensors, over the frames that show both.
 
@@ -35,6 +45,11 @@ class JointInSensor:
     of the other body, both centres are the least-squares solution of
     :math:`c_a = R_f c_b + t_f`. That fit distributes a displacement over both centres;
     the likelihood ratio accounts for it.
+
+    Skin moves a sensor with the posture of its joints. With functions of posture
+    :math:`\phi_k, \psi_l` the centres are :math:`c_a + \sum_k \phi_k \alpha_k` and
+    :math:`c_b + \sum_l \psi_l \beta_l`, with a ridge penalty on all
+    :math:`\alpha_k, \beta_l`. What a change of posture explains is no slip.
     """
 
     frames: Int[Array, " seen"]
@@ -49,8 +64,14 @@ class JointInSensor:
     rotation: Float[Array, "seen 3 3"]
     """Orientation of the other body in the axes of the sensor."""
 
-    inverse_normal: Float[Array, "6 6"]
-    """Inverse of the normal matrix of both centres."""
+    bases: tuple[Basis, Basis]
+    """Functions of posture of the sensor and of the other body."""
+
+    inverse_normal: Float[Array, "unknown unknown"]
+    """Inverse of the normal matrix of both centres and all coefficients."""
+
+    skin_rms: float
+    """Rms of the fitted motion of the skin, in metres; 0 without functions of it."""
 
     variance: float
     """Long-run variance of the residual per axis, in square metres."""
@@ -74,14 +95,11 @@ class JointInSensor:
         n = len(self.frames)
         first = np.searchsorted(self.frames, frames)
         residual = _sums_from(self.residual, first)
-        rotation = _sums_from(self.rotation.reshape(n, 9), first).reshape(-1, 3, 3)
         count = (n - first).astype(float)
-        design = np.empty((len(frames), 6, 3))
-        design[:, :3] = count[:, None, None] * np.eye(3)
-        design[:, 3:] = -rotation.swapaxes(1, 2)
-        # Schur complement: the information left when both centres are unknown.
-        explained = design.swapaxes(1, 2) @ self.inverse_normal @ design
-        information = design[:, :3] - explained
+        design = self._design_sums(first)
+        # Schur complement: the information left when all else is unknown.
+        explained = design.swapaxes(1, 2) @ (self.inverse_normal @ design)
+        information = count[:, None, None] * np.eye(3) - explained
         # If the bodies rotate only at that very frame, nothing determines a slip.
         information += MIN_INFORMATION * n * np.eye(3)
         enough = np.minimum(count, n - count) >= 2
@@ -92,6 +110,28 @@ class JointInSensor:
         )[..., 0]
         return displacement, information
 
+    def _design_sums(self, first: Frames) -> Float[Array, "time unknown 3"]:
+        """Return the sums of the transposed design matrix from each index on."""
+        a, b = (basis[self.frames] for basis in self.bases)
+        n, n_b = b.shape
+        rotated = (b[:, :, None] * self.rotation.reshape(n, 1, 9)).reshape(n, -1)
+        sums_a = _sums_from(a, first)[:, :, None, None] * np.eye(3)
+        sums_b = _sums_from(rotated, first).reshape(-1, n_b, 3, 3).swapaxes(2, 3)
+        shape = len(first), -1, 3
+        return np.concatenate([sums_a.reshape(shape), -sums_b.reshape(shape)], axis=1)
+
+    def _change_of_unknowns(
+        self, frame: int
+    ) -> tuple[Float[Array, "3"], Float[Array, " unknown"], Float[Array, "3 3"]]:
+        """Return the displacement of a slip, what it takes from all else, and more.
+
+        The third is the information of the displacement.
+        """
+        displacement, information = self.estimate_displacement(np.array([frame]))
+        design = self._design_sums(np.searchsorted(self.frames, [frame]))[0]
+        change = self.inverse_normal @ (design @ displacement[0])
+        return displacement[0], change, information[0]
+
     def change_of_center(
         self, frame: int
     ) -> tuple[Float[Array, "3"], Float[Array, "3"], Float[Array, "3 3"]]:
@@ -99,13 +139,28 @@ class JointInSensor:
 
         Also its information, the inverse of the covariance.
         """
-        displacement, information = self.estimate_displacement(np.array([frame]))
-        after = self.frames >= frame
-        design = np.concatenate(
-            [after.sum() * np.eye(3), -self.rotation[after].sum(axis=0).T]
-        )
-        before = self.center - (self.inverse_normal @ design @ displacement[0])[:3]
-        return before, before + displacement[0], information[0] / self.variance
+        displacement, change, information = self._change_of_unknowns(frame)
+        before = self.center - change[:3]
+        return before, before + displacement, information / self.variance
+
+    def deviations_around(
+        self, frame: int, half: int
+    ) -> tuple[Frames, Vectors, Float[Array, "3"]]:
+        """Return frames near a slip, the centre there, and its lasting displacement.
+
+        The position of the centre is relative to that before the slip, without the
+        motion of the skin, in metres. Frames are counted from the slip.
+        """
+        displacement, change, _ = self._change_of_unknowns(frame)
+        near = np.flatnonzero(np.abs(self.frames - frame) <= half)
+        a, b = (basis[self.frames[near]] for basis in self.bases)
+        explained = _predict(change, a, b, self.rotation[near])
+        return self.frames[near] - frame, self.residual[near] + explained, displacement
+
+    def slip_size(self, frame: int) -> float:
+        """Return how far a slip at this frame displaces the centre, in metres."""
+        displacement, _ = self.estimate_displacement(np.array([frame]))
+        return float(np.linalg.norm(displacement[0]))
 
     def likelihood_ratio(self, frames: Frames) -> Values:
         """Return twice the log likelihood ratio of any displacement at each frame."""
@@ -201,15 +256,15 @@ def _sums_from(values: Float[Array, "seen k"], first: Array) -> Float[Array, "ti
 
 
 def fit_joint_in_both(
-    T_world_a: Poses, T_world_b: Poses
+    T_world_a: Poses, T_world_b: Poses, basis_a: Basis, basis_b: Basis
 ) -> tuple[JointInSensor, JointInSensor] | None:
     """Return a joint in the axes of both of its sensors; None without frames.
 
     Both get the smaller of the two variances, because a slip of one sensor looks like
     noise in the axes of the other.
     """
-    a = fit_joint_in_sensor(T_world_a, T_world_b)
-    b = fit_joint_in_sensor(T_world_b, T_world_a)
+    a = fit_joint_in_sensor(T_world_a, T_world_b, (basis_a, basis_b))
+    b = fit_joint_in_sensor(T_world_b, T_world_a, (basis_b, basis_a))
     if a is None or b is None:
         return None
     smaller = min(a, b, key=lambda joint: joint.variance)
@@ -219,7 +274,14 @@ def fit_joint_in_both(
     )
 
 
-def fit_joint_in_sensor(T_world_a: Poses, T_world_b: Poses) -> JointInSensor | None:
+def constant_basis(n_frames: int) -> Basis:
+    """Return the basis of skin that does not move."""
+    return np.ones((n_frames, 1))
+
+
+def fit_joint_in_sensor(
+    T_world_a: Poses, T_world_b: Poses, bases: tuple[Basis, Basis]
+) -> JointInSensor | None:
     """Return the joint of two bodies in the axes of the first; None without frames.
 
     Frames with spikes of the residual are left out.
@@ -227,6 +289,7 @@ def fit_joint_in_sensor(T_world_a: Poses, T_world_b: Poses) -> JointInSensor | N
     Args:
         T_world_a: Poses of the sensor that may have slipped.
         T_world_b: Poses of the other.
+        bases: Functions of posture of both, see `JointInSensor`.
     """
     frames = np.flatnonzero(np.isfinite(T_world_a + T_world_b).all(axis=(1, 2)))
     if len(frames) < 2:
@@ -235,7 +298,7 @@ def fit_joint_in_sensor(T_world_a: Poses, T_world_b: Poses) -> JointInSensor | N
     R_a_world = A[..., :3].swapaxes(1, 2)
     rotation = R_a_world @ B[..., :3]
     position = (R_a_world @ (B[..., 3:] - A[..., 3:]))[..., 0]
-    return _fit_in_sensor(frames, position, rotation)
+    return _fit_in_sensor(frames, position, rotation, bases)
 
 
 def fit_marker_in_sensor(
@@ -254,20 +317,33 @@ def fit_marker_in_sensor(
     frames = np.flatnonzero(np.isfinite(position).all(axis=1))
     if len(frames) < 2:
         return None
-    return _fit_in_sensor(frames, position[frames], np.zeros((len(frames), 3, 3)))
+    still = constant_basis(len(position))
+    rotation = np.zeros((len(frames), 3, 3))
+    return _fit_in_sensor(frames, position[frames], rotation, (still, still))
 
 
 def _fit_in_sensor(
-    frames: Frames, position: Vectors, rotation: Float[Array, "seen 3 3"]
+    frames: Frames,
+    position: Vectors,
+    rotation: Float[Array, "seen 3 3"],
+    bases: tuple[Basis, Basis],
 ) -> JointInSensor:
     """Return the centre, its residuals without spikes, and their long-run variance."""
     for _ in range(2):
-        _, _, residual = _fit_centers(position, rotation)
-        kept = ~_find_spikes(residual)
+        fit = _fit_centers(position, rotation, bases[0][frames], bases[1][frames])
+        kept = ~_find_spikes(fit.residual)
         frames, position, rotation = frames[kept], position[kept], rotation[kept]
-    center, inverse_normal, residual = _fit_centers(position, rotation)
+    fit = _fit_centers(position, rotation, bases[0][frames], bases[1][frames])
     joint = JointInSensor(
-        frames, center, residual, rotation, inverse_normal, 1.0, np.inf
+        frames=frames,
+        center=fit.center,
+        residual=fit.residual,
+        rotation=rotation,
+        bases=bases,
+        inverse_normal=fit.inverse_normal,
+        skin_rms=fit.skin_rms,
+        variance=1.0,
+        dof=np.inf,
     )
     variance, dof = change_point.long_run_variance(_residual_without_step(joint))
     minimum = change_point.ROUNDING_SD_M**2
@@ -288,21 +364,57 @@ def _residual_without_step(joint: JointInSensor) -> Vectors:
     return np.asarray(joint.residual - displacement * (after - after.mean())[:, None])
 
 
+class _CenterFit(NamedTuple):
+    """The centre of a joint, as in `JointInSensor`."""
+
+    center: Float[Array, "3"]
+    inverse_normal: Float[Array, "unknown unknown"]
+    residual: Vectors
+    skin_rms: float
+
+
 def _fit_centers(
-    position: Vectors, rotation: Float[Array, "seen 3 3"]
-) -> tuple[Array, Array, Array]:
-    """Return the centre in the first body, the inverse normal matrix, the residuals."""
-    n, total = len(position), rotation.sum(axis=0)
-    A = np.empty((6, 6))
-    A[:3, :3], A[:3, 3:], A[3:, :3] = n * np.eye(3), -total, -total.T
-    A[3:, 3:] = np.einsum("fji,fjk->ik", rotation, rotation)
-    g = np.concatenate(
-        [position.sum(axis=0), -np.einsum("fji,fj->i", rotation, position)]
-    )
-    inverse_normal = np.linalg.pinv(A, rcond=1e-9, hermitian=True)
-    centers = inverse_normal @ g
-    residual = position - centers[:3] + rotation @ centers[3:]
-    return centers[:3], inverse_normal, residual
+    position: Vectors,
+    rotation: Float[Array, "seen 3 3"],
+    a: Float[Array, "seen function_a"],
+    b: Float[Array, "seen function_b"],
+) -> _CenterFit:
+    """Return the centres and the coefficients of skin motion by ridge regression."""
+    n, n_a, n_b = len(position), a.shape[1], b.shape[1]
+    # The normal matrix of [a x I, -b x R], by blocks; R' R is a multiple of I.
+    rotated = (b[:, :, None] * rotation.reshape(n, 1, 9)).reshape(n, -1)
+    mixed = -(a.T @ rotated).reshape(n_a, n_b, 3, 3).swapaxes(1, 2)
+    N = np.zeros((3 * (n_a + n_b), 3 * (n_a + n_b)))
+    split = 3 * n_a
+    N[:split, :split] = np.kron(a.T @ a, np.eye(3))
+    N[:split, split:] = mixed.reshape(split, -1)
+    N[split:, :split] = N[:split, split:].T
+    square = np.sum(rotation**2, axis=(1, 2)) / 3.0
+    N[split:, split:] = np.kron((b.T * square) @ b, np.eye(3))
+    ridge = np.full(len(N), SKIN_RIDGE)
+    ridge[:3] = ridge[split : split + 3] = 0.0
+    N[np.diag_indices(len(N))] += ridge
+    in_other = np.einsum("fji,fj->fi", rotation, position)
+    g = np.concatenate([(a.T @ position).ravel(), -(b.T @ in_other).ravel()])
+    inverse_normal = np.linalg.pinv(N, rcond=1e-9, hermitian=True)
+    unknowns = inverse_normal @ g
+    residual = position - _predict(unknowns, a, b, rotation)
+    skin = np.where(ridge > 0.0, unknowns, 0.0)
+    skin_rms = rms_length(_predict(skin, a, b, rotation))
+    return _CenterFit(unknowns[:3], inverse_normal, residual, skin_rms)
+
+
+def _predict(
+    unknowns: Float[Array, " unknown"],
+    a: Float[Array, "seen function_a"],
+    b: Float[Array, "seen function_b"],
+    rotation: Float[Array, "seen 3 3"],
+) -> Vectors:
+    """Return the product of the design matrix with centres and coefficients."""
+    split = 3 * a.shape[1]
+    in_other = b @ unknowns[split:].reshape(-1, 3)
+    in_sensor = a @ unknowns[:split].reshape(-1, 3)
+    return np.asarray(in_sensor - (rotation @ in_other[..., None])[..., 0])
 
 
 def _find_spikes(residual: Vectors) -> Bool[Array, " seen"]:

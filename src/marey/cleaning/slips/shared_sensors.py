@@ -12,7 +12,8 @@ from marey.cleaning.slips.sensor_likelihood import (
     JointInSensor,
     fit_marker_in_sensor,
 )
-from marey.cleaning.slips.sensors import SensorSlip, SlipSearch
+from marey.cleaning.slips.sensor_search import SlipSearch
+from marey.cleaning.slips.sensors import SensorSlip
 from marey.numerics import geometry
 from marey.numerics.thresholds import FEW, MIN_POSE_POINTS
 

@@ -156,9 +156,14 @@ def fit_sphere(
     """
     points = _by_marker(points)
     moments = compute_moments(points)
-    sphere = fit_center(points, moments, estimator, kind, axis, noise)
-    if sphere.reason:
-        return sphere
+    start = fit_sphere_to_moments(
+        moments, estimator=estimator, kind=kind, axis=axis, noise=noise
+    )
+    if start.reason:
+        return start
+    sphere = complete_fit(
+        points, moments, start, estimator, axis_given=axis is not None
+    )
     if estimator == "geometric":
         basis = sphere.basis
         equation = geometric.estimating_equation(points, sphere.center, basis)
@@ -169,23 +174,25 @@ def fit_sphere(
     return _with_free_axis(replace(sphere, covariance=covariance))
 
 
-def fit_center(
+def complete_fit(
     points: Float[np.ndarray, "frame marker 3"],
     moments: SphereMoments,
+    start: Sphere,
     estimator: SphereEstimator,
-    kind: KindChoice,
-    axis: Float[np.ndarray, " 3"] | None,
-    noise: Float[np.ndarray, "3 3"] | None,
+    *,
+    axis_given: bool,
 ) -> Sphere:
-    """Return `fit_sphere` without the covariance of the centre."""
-    sphere = fit_sphere_to_moments(
-        moments, estimator=estimator, kind=kind, axis=axis, noise=noise
-    )
-    if sphere.reason:
-        return sphere
-    if estimator == "geometric":
-        sphere = _refine(points, sphere)
-    if sphere.kind == "hinge" and axis is None:
+    """Return `fit_sphere` without the covariance of the centre.
+
+    Args:
+        points: As in `fit_sphere`.
+        moments: Of the points.
+        start: From `fit_sphere_to_moments`, with a centre.
+        estimator: As in `fit_sphere`.
+        axis_given: Whether the axis of a hinge was known.
+    """
+    sphere = _refine(points, start) if estimator == "geometric" else start
+    if sphere.kind == "hinge" and not axis_given:
         influence = algebraic.axis_influence(points, moments, sphere.axis)
         sphere = replace(sphere, axis_covariance=sandwich_covariance(influence))
     return sphere

@@ -43,6 +43,7 @@ from marey.joints.sphere.fit import SphereAccumulator as SphereAccumulator
 from marey.joints.sphere.fit import fit_sphere as fit_sphere
 from marey.joints.sphere.sandwich import sandwich_covariance
 from marey.joints.sphere.sides import (
+    MarkerPaths,
     OneSidedFit,
     align_along_hinge,
     block_diagonal,
@@ -187,36 +188,34 @@ def _fit_pair(
     determined = takes.determined[[a, b]]
     usable = (determined | ~determined.any()).tolist()
     has_axes = dict(zip((a, b), usable, strict=True))
-
-    def fit_in(body: int, moving: int, **known: Any) -> OneSidedFit:
-        return fit_one_side(
-            takes,
-            body,
-            moving,
-            poses,
-            estimator=estimator,
-            has_axes=has_axes[body],
-            **known,
-        )
-
-    in_a, in_b = fit_in(a, b), fit_in(b, a)
-    unknown = np.full((6, 6), np.nan)
+    paths = [
+        MarkerPaths.in_body(takes, body, moving, poses, has_axes=has_axes[body])
+        for body, moving in ((a, b), (b, a))
+    ]
+    starts = [path.fit_moments(estimator) for path in paths]
     T_a_b = takes.T_body_world[:, a] @ takes.T[:, b]
     both_seen = T_a_b[poses_seen(T_a_b[:, None])[:, 0]]
-    both = all(has_axes.values())
-    pair_fit = _PairFit(T_a_b, both_seen, both, in_a, in_b, unknown, unknown)
+    two_sided = all(usable) and len(both_seen) >= MIN_POSITIONS
+    axes = np.full((6, 6), np.nan)
+    kinds = {start.kind for start in starts if not start.reason}
+    is_hinge = two_sided and kinds == {"hinge"}
+    if is_hinge:
+        *known, axes = _common_axis(both_seen, poses, a, b)
+        # A side whose markers do not move, as they lie on the axis, stays unknown.
+        starts = [
+            start if start.reason else path.fit_moments(estimator, "hinge", axis)
+            for path, start, axis in zip(paths, starts, known, strict=True)
+        ]
+    elif two_sided and len(kinds) > 1:
+        starts = [path.fit_moments(estimator, "ball") for path in paths]
+    in_a, in_b = (
+        fit_one_side(path, start, estimator, axis_given=is_hinge)
+        for path, start in zip(paths, starts, strict=True)
+    )
+    unknown = np.full((6, 6), np.nan)
+    pair_fit = _PairFit(T_a_b, both_seen, all(usable), in_a, in_b, axes, unknown)
     if not pair_fit.two_sided:
         return replace(pair_fit, in_a=remove_bias(in_a), in_b=remove_bias(in_b))
-    axes = unknown
-    kinds = {side.kind for side in (in_a, in_b) if side.known}
-    if kinds == {"hinge"}:
-        axis_a, axis_b, axes = _common_axis(both_seen, poses, a, b)
-        # A side whose markers do not move, as they lie on the axis, stays unknown.
-        in_a = fit_in(a, b, kind="hinge", axis=axis_a) if in_a.known else in_a
-        in_b = fit_in(b, a, kind="hinge", axis=axis_b) if in_b.known else in_b
-    elif len(kinds) > 1:
-        in_a, in_b = fit_in(a, b, kind="ball"), fit_in(b, a, kind="ball")
-    pair_fit = replace(pair_fit, in_a=in_a, in_b=in_b, axis_covariance=axes)
     if in_a.bias is None or in_b.bias is None:
         pair_fit = _from_single_sides(pair_fit)
     return _fit_both(pair_fit) if estimator == "geometric" else pair_fit

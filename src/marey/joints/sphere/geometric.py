@@ -76,6 +76,9 @@ class EstimatingEquation:
     hessian: Float[np.ndarray, "marker directions directions"]
     """Negative derivative of the sum of each marker's scores by the centre."""
 
+    variance: float = 1.0
+    """Mean squared error of a radius, in square metres."""
+
     has_residual: bool = False
     """Whether the last "marker" is the residual of two centres."""
 
@@ -138,9 +141,7 @@ class RadiusEquation:
             score = score - sums.count[:, None] * bias.at(center, basis)
             hessian += sums.count[:, None, None] * bias.derivative
         hessian = limit_noise_share(hessian, sums.gauss_newton)
-        square = float(sums.square.sum()) / max(float(sums.count.sum()), 1.0)
-        variance = square + ROUNDING * float(sums.radius.max()) ** 2
-        return cls(score.sum(axis=0), hessian.sum(axis=0), variance)
+        return cls(score.sum(axis=0), hessian.sum(axis=0), _radius_variance(sums))
 
 
 def refine_center(points: Points, center: Center, basis: Basis) -> Center:
@@ -239,7 +240,14 @@ def estimating_equation(
         seen = ~np.isnan(points[..., 0])
         score -= seen[..., None] * bias.at(center, basis)
         hessian += sums.count[:, None, None] * bias.derivative
-    return EstimatingEquation(score, limit_noise_share(hessian, sums.gauss_newton))
+    hessian = limit_noise_share(hessian, sums.gauss_newton)
+    return EstimatingEquation(score, hessian, _radius_variance(sums))
+
+
+def _radius_variance(sums: "RadiusSums") -> float:
+    """Return the mean squared error of a radius, in square metres."""
+    square = float(sums.square.sum()) / max(float(sums.count.sum()), 1.0)
+    return square + ROUNDING * float(sums.radius.max()) ** 2
 
 
 def _hessian(sums: "RadiusSums") -> Float[np.ndarray, "marker directions directions"]:

@@ -19,7 +19,8 @@ from marey.joints.sphere.fit import (
     KindChoice,
     Sphere,
     SphereEstimator,
-    fit_center,
+    complete_fit,
+    fit_sphere_to_moments,
 )
 from marey.joints.sphere.geometric import (
     AxisNoiseBias,
@@ -33,7 +34,7 @@ from marey.joints.sphere.geometric import (
     remove_axis_bias,
     take_newton_steps,
 )
-from marey.joints.sphere.moments import compute_moments
+from marey.joints.sphere.moments import SphereMoments, compute_moments
 from marey.joints.stacked_takes import StackedTakes
 from marey.numerics import geometry
 
@@ -78,52 +79,93 @@ class OneSidedFit(Sphere):
 Sides = tuple[OneSidedFit, OneSidedFit]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MarkerPaths:
+    """The markers of one body in the axes of another."""
+
+    points: Float[Array, "frame marker 3"]
+    """In metres; no markers if the other body has no axes."""
+
+    moments: SphereMoments
+    axis_noise: BodyNoise
+    noise: Float[Array, "3 3"]
+    """Covariance of a position, in square metres."""
+
+    @classmethod
+    def in_body(
+        cls,
+        takes: StackedTakes,
+        body: int,
+        moving: int,
+        poses: PoseNoise,
+        *,
+        has_axes: bool,
+    ) -> "MarkerPaths":
+        """Return the markers of the body `moving` in the axes of `body`.
+
+        Args:
+            takes: Poses and markers.
+            body: The body in whose axes the joint is estimated.
+            moving: The body whose markers describe the sphere.
+            poses: Noise of the poses.
+            has_axes: Whether the pose of the body determines its axes.
+        """
+        points = np.full((len(takes.T), 0, 3), np.nan)
+        if has_axes:
+            points = takes.markers_in_body(body, moving)
+        axes = poses.of_body(body)
+        posed = poses.of_body(moving) if takes.determined[moving] else None
+        moments = compute_moments(points)
+        noise = takes.marker_noise_covariance(moments, axes, posed)
+        return cls(points, moments, axes, noise)
+
+    def fit_moments(
+        self,
+        estimator: SphereEstimator,
+        kind: KindChoice = "auto",
+        axis: Float[Array, " 3"] | None = None,
+    ) -> Sphere:
+        """Return the sphere of the moments, see `fit_sphere`."""
+        return fit_sphere_to_moments(
+            self.moments, estimator=estimator, kind=kind, axis=axis, noise=self.noise
+        )
+
+
 def fit_one_side(
-    takes: StackedTakes,
-    body: int,
-    moving: int,
-    poses: PoseNoise,
-    *,
+    paths: MarkerPaths,
+    start: Sphere,
     estimator: SphereEstimator,
-    has_axes: bool = True,
-    kind: KindChoice = "auto",
-    axis: Float[Array, " 3"] | None = None,
+    *,
+    axis_given: bool = False,
 ) -> OneSidedFit:
-    """Return the joint in a body's axes; unknown if the body has none.
+    """Return the joint in a body's axes; unknown if the moments show no centre.
 
     A "geometric" centre still has the bias of noisy axes, which `remove_bias` removes.
 
     Args:
-        takes: Poses and markers.
-        body: The body in whose axes the joint is estimated.
-        moving: The body whose markers describe the sphere.
-        poses: Noise of the poses.
+        paths: The markers of the other body.
+        start: From `MarkerPaths.fit_moments`.
         estimator: As in `fit_sphere`.
-        has_axes: Whether the pose of the body determines its axes.
-        kind: As in `fit_sphere`.
-        axis: As in `fit_sphere`.
+        axis_given: Whether the axis of a hinge was known.
     """
-    points = np.full((len(takes.T), 0, 3), np.nan)
-    if has_axes:
-        points = takes.markers_in_body(body, moving)
-    axis_noise = poses.of_body(body)
-    posed = poses.of_body(moving) if takes.determined[moving] else None
-    moments = compute_moments(points)
-    noise = takes.marker_noise_covariance(moments, axis_noise, posed)
-    sphere = fit_center(points, moments, estimator, kind, axis, noise)
+    points, sphere = paths.points, start
+    if not start.reason:
+        sphere = complete_fit(
+            points, paths.moments, start, estimator, axis_given=axis_given
+        )
     side = OneSidedFit(
         **{field.name: getattr(sphere, field.name) for field in fields(Sphere)},
         points=points,
         influence=np.zeros((len(points), 3)),
         disagreement=np.zeros((3, 3)),
-        axis_noise=axis_noise,
+        axis_noise=paths.axis_noise,
     )
     if sphere.reason:
         return side
     if estimator == "geometric":
-        bias = axis_noise_bias(points, side.center, side.basis, axis_noise)
+        bias = axis_noise_bias(points, side.center, side.basis, paths.axis_noise)
         return replace(side, bias=bias)
-    fit = AlgebraicFit(moments, sphere.basis, bias_corrected=estimator != "kasa")
+    fit = AlgebraicFit(paths.moments, sphere.basis, bias_corrected=estimator != "kasa")
     return replace(side, influence=fit.influence(points))
 
 
@@ -266,9 +308,8 @@ def _equation(
     k = sides[0].basis.shape[1]
     score, hessian = [], []
     for i, (side, center) in enumerate(zip(sides, centers, strict=True)):
-        radii = RadiusEquation.at(side.points, center, side.basis, side.bias)
-        weight, block = 1.0 / radii.variance, slice(i * k, i * k + k)
         equation = estimating_equation(side.points, center, side.basis, side.bias)
+        weight, block = 1.0 / equation.variance, slice(i * k, i * k + k)
         score.append(np.zeros((*equation.score.shape[:2], 2 * k)))
         score[-1][..., block] = weight * equation.score
         hessian.append(np.zeros((len(equation.hessian), 2 * k, 2 * k)))

@@ -179,9 +179,9 @@ def _mismatch_findings(
 ) -> Iterator[Finding]:
     """Return findings if takes and a given skeleton cannot be of one subject."""
     if performer_known(options):
-        return skeleton_findings(skeleton, fit.takes)
+        return skeleton_findings(skeleton, fit.takes, fit.bodies)
     sessions = session_numbers(options) or range(len(fit.takes))
-    return session_findings(skeleton, fit.takes, sessions)
+    return session_findings(skeleton, fit.takes, fit.bodies, sessions)
 
 
 def pose_subjects(
