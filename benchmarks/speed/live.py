@@ -1,7 +1,9 @@
 """Live streams: time from the arrival of a packet to its pose, and memory.
 
-53 markers of each performer at 240 Hz come from an LSL outlet of another process. Then
-a walk is played 10 times as fast as it was recorded, and a skeleton is learnt from it.
+53 markers of each performer at 240 Hz come from an LSL outlet of another process, with
+4 of a box beside two performers. "Sent to pose" is from the sender's clock, which is
+that of this machine; "latency" from the arrival, so without transport. Then a walk is
+played 10 times as fast as it was recorded, and a skeleton is learnt from it.
 """
 
 import gc
@@ -39,12 +41,14 @@ def follow_lsl(seconds: float, markers: str, subjects: int) -> Row:
     sent = int(seconds * RATE)
     command = [sys.executable, "-m", module, name, markers, str(subjects), str(sent)]
     sender = subprocess.Popen(command)
-    latencies, costs, memory = [], [], []
+    latencies, totals, costs, memory = [], [], [], []
     with marey.stream(f"lsl://{name}", skeletons, timeout=30.0) as poses:
         gc.collect()
         start, cpu, spent = time.monotonic(), time.process_time(), time.thread_time()
         for pose in poses:
             latencies.append(1e3 * pose.latency)
+            # LSL stamps samples by the monotonic clock.
+            totals.append(1e3 * (pose.frame.arrival - pose.frame.time) + latencies[-1])
             costs.append(1e3 * (time.thread_time() - spent))
             if len(latencies) % RATE == 1:
                 memory.append(resident_mib())
@@ -55,6 +59,8 @@ def follow_lsl(seconds: float, markers: str, subjects: int) -> Row:
         found = poses.statistics
     sender.wait(timeout=30.0)
     figures: dict[str, Figure] = {
+        "sent to pose [ms]": spread_of(totals[WARM_FRAMES:]),
+        "sent to pose of 99 % [ms]": float(np.quantile(totals[WARM_FRAMES:], 0.99)),
         "latency [ms]": spread_of(latencies[WARM_FRAMES:]),
         "latency of 99 % [ms]": float(np.quantile(latencies[WARM_FRAMES:], 0.99)),
         "CPU of a pose [ms]": spread_of(costs[WARM_FRAMES:]),
@@ -62,6 +68,7 @@ def follow_lsl(seconds: float, markers: str, subjects: int) -> Row:
         "of one core [%]": 100.0 * cpu / wall,
         "sent": sent,
         "received": found.received,
+        "lost": sent - found.received,
         "poses": len(latencies),
         "memory at first [MiB]": memory[0],
         "memory at last [MiB]": memory[-1],

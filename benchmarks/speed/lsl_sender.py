@@ -1,6 +1,6 @@
 """Walks that an LSL outlet of another process offers.
 
-python -m benchmarks.speed.lsl_sender NAME MARKERS SUBJECTS
+python -m benchmarks.speed.lsl_sender NAME MARKERS SUBJECTS FRAMES
 """
 
 import sys
@@ -13,6 +13,8 @@ import marey
 from marey.live.lsl_channels import load_pylsl
 
 RATE = 240.0
+BOX = np.array([[2.0, 1.0, 0.0], [2.0, 1.4, 0.0], [2.6, 1.0, 0.0], [2.0, 1.0, 0.5]])
+"""Markers of nobody beside two performers, in metres: they have 110 with them."""
 
 
 def performers(markers: str, subjects: int) -> tuple[list[marey.Skeleton], marey.Take]:
@@ -33,6 +35,9 @@ def performers(markers: str, subjects: int) -> tuple[list[marey.Skeleton], marey
             )
         )
         takes.append((labels, take.points + np.array([0.0, 2.0 * number, 0.0])))
+    if subjects > 1:
+        box = tuple(f"BOX:{i}" for i in range(len(BOX)))
+        takes.append((box, np.tile(BOX, (len(takes[0][1]), 1, 1))))
     points = np.concatenate([points for _, points in takes], axis=1)
     labels = tuple(label for some, _ in takes for label in some)
     return skeletons, marey.Take(rate=RATE, points=points, labels=labels)

@@ -76,10 +76,10 @@ class Frame:
 
 def _mask_missing(values: Array) -> Array:
     """Return values with NaN in all components where one is no measurement."""
+    if not values.size or np.abs(values).max() <= MAX_COORDINATE_M:  # no NaN either
+        return values
     axes = tuple(range(1, values.ndim))
     known = (np.abs(values) <= MAX_COORDINATE_M).all(axis=axes)  # NaN is not <=
-    if known.all():
-        return values
     masked = values.copy()
     masked[~known] = np.nan
     return masked

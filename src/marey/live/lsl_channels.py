@@ -68,7 +68,11 @@ class SampleLayout:
         self._metres = np.array([METRES_PER_UNIT[unit] for unit in units])
 
     def frame(
-        self, sample: Sequence[float], number: int, time: float, arrival: float
+        self,
+        sample: Sequence[float] | Array,
+        number: int,
+        time: float,
+        arrival: float,
     ) -> Frame:
         """Return the frame of a sample, of the times of sender and arrival.
 

@@ -187,5 +187,7 @@ def columns_of(values: Array, column: Int[Array, " target"]) -> Array:
     if not len(values):
         return np.full((len(column), *values.shape[1:]), np.nan)
     chosen: Array = values[column]
-    chosen[column < 0] = np.nan
+    missing = column < 0
+    if missing.any():
+        chosen[missing] = np.nan
     return chosen

@@ -38,7 +38,9 @@ class LslSource(StreamSource):
             expected = f"a stream with the {' '.join(by_name)} within {timeout:g} s"
             raise StreamError(address.text, expected=expected, found="none")
         self._lost = pylsl.util.LostError
-        self._inlet = pylsl.StreamInlet(found[0], max_buflen=BUFFER_S, recover=False)
+        self._inlet = pylsl.StreamInlet(
+            found[0], max_buflen=BUFFER_S, recover=False, as_numpy=True
+        )
         info = self._inlet.info(timeout=max(timeout, 1.0))
         rate = info.nominal_srate()
         self.rate = rate if rate > 0.0 else self.rate

@@ -1,0 +1,254 @@
+"""Streams that do what they should not: wrong senders, clocks, values and clients."""
+
+import socket
+import threading
+import time
+import uuid
+from contextlib import ExitStack, closing
+
+import numpy as np
+import posed
+import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+
+import marey
+from marey.live import Frame, open_sink, open_source
+from marey.live.codecs import decode_frame, encode_mxtp
+from marey.live.sinks.websocket import MAX_CLIENTS
+
+PATIENCE_S = 20.0
+RATE = 60.0
+
+
+@pytest.fixture(scope="module")
+def performer():
+    return posed.record(motion="walk", seconds=2.0, rate=RATE, noise=5e-4)
+
+
+def free_port(kind=socket.SOCK_DGRAM):
+    with closing(socket.socket(socket.AF_INET, kind)) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def sensor_frame(number):
+    T = np.eye(4)[None].copy()
+    T[0, 0, 3] = number
+    return Frame(
+        number=number,
+        time=number / RATE,
+        T_world_sensor=T,
+        sensor_names=("Pelvis",),
+    )
+
+
+class Sender:
+    """Sends frames to a sink in a thread, 60 each second, until it is stopped."""
+
+    def __init__(self, sink, frame_of):
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(sink, frame_of))
+        self._thread.start()
+
+    def _run(self, sink, frame_of):
+        number = 0
+        while not self._stop.wait(1.0 / RATE):
+            sink.send(frame_of(number))
+            number += 1
+
+    def close(self):
+        self._stop.set()
+        self._thread.join()
+
+
+# --- senders --------------------------------------------------------------------------
+
+
+def test_packets_of_another_protocol_are_named_in_the_error():
+    """The port is right and the sender is another: the error says what came."""
+    port = free_port()
+    with (
+        closing(open_sink(f"mxtp://127.0.0.1:{port}")) as other,
+        marey.stream(f"vmc://:{port}", timeout=1.0) as poses,
+        closing(Sender(other, sensor_frame)),
+        pytest.raises(marey.StreamError, match=r"[1-9]\d* packets of another protocol"),
+    ):
+        next(poses)
+
+
+def test_a_sender_that_falls_silent_is_waited_for_if_asked():
+    """Packets without a connection: the same stream goes on when they come again."""
+    port = free_port()
+    numbers = []
+    with (
+        marey.stream(f"mxtp://:{port}", timeout=0.2, retry=True, learn=False) as poses,
+        closing(open_sink(f"mxtp://127.0.0.1:{port}")) as sink,
+    ):
+        for start in (0, 100):
+            with closing(Sender(sink, lambda n, start=start: sensor_frame(start + n))):
+                numbers.append(
+                    next(n for pose in poses if (n := pose.frame.number) >= start)
+                )
+            time.sleep(0.5)
+    assert numbers[0] < 100 <= numbers[1]
+
+
+def test_a_flood_of_garbage_hides_no_frame():
+    """Between good packets come ten of every size; each good one is a frame."""
+    port, rng = free_port(), np.random.default_rng(1)
+    source = open_source(f"mxtp://:{port}")
+    target, numbers = ("127.0.0.1", port), []
+    with (
+        closing(source),
+        closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as sender,
+    ):
+        for number in range(50):
+            for size in rng.integers(0, 2000, 10):
+                sender.sendto(rng.bytes(int(size)), target)
+            sender.sendto(encode_mxtp(sensor_frame(number))[0], target)
+            end = time.monotonic() + PATIENCE_S
+            while (frame := source.receive(0.5)) is None:
+                assert time.monotonic() < end
+            numbers.append(frame.number)
+    assert numbers == [*range(50)]
+    assert source.n_damaged == 500
+
+
+# --- values and clocks ----------------------------------------------------------------
+
+
+def row_of(number, take):
+    """Return the row of a walk that is played forward and backward in turn."""
+    last = take.n_frames - 1
+    return last - abs(last - number % (2 * last))
+
+
+def play(frame_of, skeleton, count=60):
+    """Return poses of a stream that a WebSocket sends, and its statistics."""
+    port = free_port(socket.SOCK_STREAM)
+    found = []
+    with (
+        closing(open_sink(f"ws://:{port}")) as sink,
+        closing(Sender(sink, frame_of)),
+        marey.stream(f"ws://127.0.0.1:{port}", skeleton, timeout=PATIENCE_S) as poses,
+    ):
+        while len(found) < count:
+            pose = next(poses)
+            found += [pose] if pose.subjects else []
+    return found, poses.statistics
+
+
+def joint_errors(poses, take):
+    truth = take.truth.motion.T_world_joint()[..., :3, 3]
+    return [
+        np.linalg.norm(
+            pose.T_world_joint[:, :3, 3] - truth[row_of(pose.frame.number, take)],
+            axis=-1,
+        )
+        for pose in poses
+    ]
+
+
+def test_a_clock_that_jumps_moves_no_pose(performer):
+    """An hour back and an hour ahead, in turn: counted, and joints stay right."""
+    skeleton, take = performer
+
+    def frame_of(number):
+        return Frame(
+            number=number,
+            time=number / RATE + 3600.0 * (number // 50 % 2),
+            points=take.points[row_of(number, take)],
+            labels=take.labels,
+        )
+
+    poses, found = play(frame_of, skeleton, count=120)
+    assert np.max(joint_errors(poses, take)) < 0.03
+    assert found.clock_jumps >= 2
+    assert found.rate == pytest.approx(RATE, rel=0.01)
+
+
+def test_numbers_that_are_no_measurement_are_missing_markers(performer):
+    """NaN, infinite and absurd coordinates are left out; the pose stays right."""
+    skeleton, take = performer
+    points, rng = take.points.copy(), np.random.default_rng(2)
+    bad = rng.random(points.shape[:2]) < 0.1
+    worst = np.array([np.nan, np.inf, -np.inf, 1e300, -2e9])
+    points[bad, 0] = rng.choice(worst, bad.sum())
+
+    def frame_of(number):
+        row = row_of(number, take)
+        return Frame(
+            number=number, time=number / RATE, points=points[row], labels=take.labels
+        )
+
+    poses, _ = play(frame_of, skeleton)
+    assert np.median(joint_errors(poses, take)) < 0.01
+    for pose in poses:
+        row = row_of(pose.frame.number, take)
+        assert pose.n_seen == np.count_nonzero(~bad[row])
+        assert np.isfinite(pose.T_world_joint).all()
+
+
+# --- clients --------------------------------------------------------------------------
+
+
+def test_ten_clients_get_frames_in_order_and_too_many_are_refused():
+    port = free_port(socket.SOCK_STREAM)
+    url = f"ws://127.0.0.1:{port}"
+    with (
+        closing(open_sink(f"ws://:{port}")) as sink,
+        closing(Sender(sink, sensor_frame)),
+        ExitStack() as connected,
+    ):
+        clients = [connected.enter_context(connect(url)) for _ in range(10)]
+        for client in clients:
+            numbers = [
+                decode_frame(client.recv(PATIENCE_S, decode=False)).number
+                for _ in range(10)
+            ]
+            assert np.diff(numbers).min() >= 1
+        for _ in range(MAX_CLIENTS - len(clients)):
+            connected.enter_context(connect(url)).recv(PATIENCE_S)
+        with pytest.raises(InvalidStatus, match="503"), connect(url):
+            pass
+
+
+def test_an_outlet_is_what_an_independent_inlet_reads(rng):
+    """The meta-data are those of motion capture in XDF: metres, A is the real part."""
+    from marey.live.lsl_channels import load_pylsl
+
+    pylsl = load_pylsl(whole_network=False)
+    name = f"marey-test-{uuid.uuid4()}"
+    frame = Frame(
+        number=0,
+        time=12.5,
+        points=np.array([[1.0, 2.0, 3.0], [np.nan] * 3]),
+        labels=("LASI", "RASI"),
+        T_world_sensor=np.diag([1.0, -1.0, -1.0, 1.0])[None],  # half a turn about x
+        sensor_names=("Hips",),
+    )
+    with closing(open_sink(f"lsl://{name}")) as sink:
+        sink.send(frame)
+        (found,) = pylsl.resolve_byprop("name", name, timeout=PATIENCE_S)
+        inlet = pylsl.StreamInlet(found)
+        info = inlet.info(timeout=PATIENCE_S)
+        inlet.open_stream(timeout=PATIENCE_S)
+        with closing(Sender(sink, lambda _: frame)):
+            sample, stamp = inlet.pull_sample(timeout=PATIENCE_S)
+        inlet.close_stream()
+    channels, one = [], info.desc().child("channels").child("channel")
+    while not one.empty():
+        text = one.child_value
+        channels.append((text("marker"), text("type"), text("unit")))
+        one = one.next_sibling("channel")
+    position = [f"Position{axis}" for axis in "XYZ"]
+    assert channels == [
+        *(("LASI", kind, "meters") for kind in position),
+        *(("RASI", kind, "meters") for kind in position),
+        *(("Hips", kind, "meters") for kind in position),
+        *(("Hips", f"Orientation{part}", "quaternion") for part in "ABCD"),
+    ]
+    assert (info.type(), info.channel_count(), stamp) == ("MoCap", 13, 12.5)
+    np.testing.assert_array_equal(sample[:6], [1.0, 2.0, 3.0, *[np.nan] * 3])
+    np.testing.assert_allclose(np.abs(sample[9:]), [0.0, 1.0, 0.0, 0.0], atol=1e-12)
