@@ -256,7 +256,7 @@ def test_other_bodies_and_options_are_refused(unchecked):
     with pytest.raises(DataError, match="bodies: found"):
         hierarchy.pose(other)
     with pytest.raises(OptionError, match="axes: found 'best'"):
-        estimate_skeleton(bodies, parents_of(figure), axes="best")  # type: ignore[arg-type]
+        estimate_skeleton(bodies, parents_of(figure), axes="best")
 
 
 # --- the paper's three constructions --------------------------------------------------
