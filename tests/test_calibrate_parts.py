@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from marey.anatomy.landmarks import find_landmarks
-from marey.calibration.init.poses import sample_frame_pairs, sample_frames, sample_takes
+from marey.calibration.init.poses import (
+    JOINT_WEIGHT,
+    PARENT_AXES_WEIGHT,
+    initial_poses,
+    sample_frame_pairs,
+    sample_frames,
+    sample_takes,
+)
 from marey.calibration.model import (
     AxisConstraint,
     CenterMotion,
@@ -32,6 +39,7 @@ from marey.calibration.solver.levenberg_marquardt import (
 )
 from marey.calibration.solver.schur_kernel import eliminate_poses, step_poses
 from marey.numerics import geometry
+from marey.numerics.thresholds import MARKER_NOISE_M
 from marey.skeleton import Skeleton
 
 PARENT = np.array([-1, 0, 1, 2, 1, 0, 5])
@@ -426,3 +434,23 @@ def test_results_of_threads_come_in_the_order_of_the_items():
     assert map_in_threads(str, [7]) == ("7",)
     with pytest.raises(ZeroDivisionError):
         map_in_threads(lambda k: 1 // k, [1, 0])
+
+
+def test_initial_poses_follow_markers_joint_and_parent(rng):
+    """Segment by segment: its markers, its joint and the axes of its parent."""
+    case = RandomModel(rng)
+    parameters, model, points = case.parameters.of_session(0), case.model, case.points
+    found = initial_poses(parameters, points)
+    joints, _ = parameters.forward(found.root_position, found.R_world_segment)
+    for frame, R in enumerate(found.R_world_segment):
+        for i in range(1, N):
+            markers = model.markers_of(i)
+            m, joint = parameters.marker_offset[0, markers], joints[frame, i]
+            size = np.sqrt(np.sum(m**2) / len(m)) + MARKER_NOISE_M
+            local = np.vstack([m, np.zeros(3), size * np.eye(3)])
+            world = np.vstack(
+                [points[frame, markers], joint, joint + size * R[PARENT[i]].T]
+            )
+            weight = [1.0] * len(m) + [JOINT_WEIGHT] + [PARENT_AXES_WEIGHT] * 3
+            T = naive.kabsch(local, world, np.array(weight))
+            np.testing.assert_allclose(R[i], T[:3, :3], atol=1e-12)

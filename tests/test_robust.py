@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import chdtrc
 
 import marey
 from marey.numerics import robust
@@ -205,3 +206,20 @@ def test_of_no_frames_and_no_links_nobody_is_blamed():
     assert robust.attribute_outliers(np.zeros((0, 3), dtype=bool), STAR).shape == (0, 4)
     none = np.zeros((0, 4), dtype=int)
     assert not robust.attribute_outliers(np.zeros((2, 0), dtype=bool), none).any()
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 8, 15, 60])
+def test_the_chance_of_a_larger_chi_squared_number(freedom):
+    squares = [0.0, 1e-12, 0.3, 1.0, float(freedom), 4.0 * freedom, 900.0]
+    found = [robust.chi_squared_survival(square, freedom) for square in squares]
+    np.testing.assert_allclose(found, chdtrc(freedom, squares), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 8])
+def test_the_median_of_finite_values(n, rng):
+    x = np.append(rng.normal(size=n), [np.nan, np.inf, -np.inf])
+    assert robust.finite_median(rng.permutation(x)) == np.median(x[:n])
+
+
+def test_the_median_of_no_finite_values_is_zero():
+    assert robust.finite_median(np.array([np.nan, np.inf])) == 0.0

@@ -1,5 +1,6 @@
 """Bones of a given skeleton: compared with those of a recording, and scaled."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -8,6 +9,7 @@ import numpy as np
 from marey.anatomy import names as vrm
 from marey.attach.match import JointMatch, path_between
 from marey.numerics import Array, Bool, Float
+from marey.numerics.robust import chi_squared_survival
 from marey.numerics.thresholds import FEW, MOST, OUTLIER_SD, SKIN_MOTION_M
 from marey.skeleton import Skeleton
 
@@ -87,8 +89,6 @@ class BoneComparison:
         The size differs, or, of two skeletons that were estimated alike, the sum of
         squared deviations is an outlier of its chi-squared distribution.
         """
-        from scipy.special import chdtri, ndtr  # slow to import
-
         if self.is_other_size or not self.alike.any():
             return self.is_other_size
         deviations = (self.found_m - self.given_m) / self.sd_m
@@ -96,8 +96,9 @@ class BoneComparison:
         for bone in np.flatnonzero(self.alike).tolist():
             of_part.setdefault(self.parts[bone], []).append(deviations[bone])
         deviation = np.array([np.mean(both) for both in of_part.values()])
-        chance = 2.0 * ndtr(-OUTLIER_SD)
-        return bool(deviation @ deviation > chdtri(len(deviation), chance))
+        square = float(deviation @ deviation)
+        chance = chi_squared_survival(square, len(deviation))
+        return chance < math.erfc(OUTLIER_SD / math.sqrt(2.0))
 
 
 def compare_bones(

@@ -193,8 +193,9 @@ def _spread(take: Take) -> tuple[float, float]:
     sensors = take.T_world_sensor[:, :, :3].reshape(take.n_frames, -1, 12)
     ratios, sizes = [], []
     for values in (take.points, sensors):
+        is_seen = np.isfinite(np.einsum("fik->fi", values))
         for item in range(values.shape[1]):
-            seen = values[np.isfinite(values[:, item]).all(axis=1), item]
+            seen = values[is_seen[:, item], item]
             if len(seen) < MIN_SAMPLES:
                 continue
             total = float(np.var(seen, axis=0).sum())

@@ -77,6 +77,32 @@ def _share_shorter_than(length: float) -> float:
     return math.erf(length / math.sqrt(2.0)) - density
 
 
+def chi_squared_survival(square: float, freedom: int) -> float:
+    r"""Return the chance that a chi-squared number of integer freedom k is larger.
+
+    With :math:`y = x / 2` it is a finite sum, from a = 1 for even k and from a = 1/2,
+    where the chance is :math:`\mathrm{erfc} \sqrt{y}`, for odd k:
+
+    .. math:: Q(a + 1, y) = Q(a, y) + \frac{y^a e^{-y}}{\Gamma(a + 1)}
+
+    `scipy.special.chdtrc` is the same, but takes as long to import as a short recording
+    to clean.
+
+    Args:
+        square: The number x, 0 or more.
+        freedom: Its degrees of freedom, 1 or more.
+    """
+    y = 0.5 * square
+    if y <= 0.0:
+        return 1.0
+    a = 0.5 if freedom % 2 else 1.0
+    chance = math.erfc(math.sqrt(y)) if freedom % 2 else math.exp(-y)
+    while a < 0.5 * freedom:
+        chance += math.exp(a * math.log(y) - y - math.lgamma(a + 1.0))
+        a += 1.0
+    return chance
+
+
 def logistic(x: Float[Array, "*any"] | float) -> Float[Array, "*any"]:
     """Return the probability of log odds."""
     return np.asarray(0.5 + 0.5 * np.tanh(0.5 * np.asarray(x)))
@@ -122,8 +148,9 @@ def median_and_scale(x: Float[Array, " value"]) -> tuple[float, float]:
 
 def finite_median(x: Float[Array, "*value"]) -> float:
     """Return the median of the finite values; 0 if there are none."""
-    finite = x[np.isfinite(x)]
-    return float(np.median(finite)) if len(finite) else 0.0
+    finite = np.sort(x[np.isfinite(x)])  # np.median takes four times as long
+    n = len(finite)
+    return float(0.5 * (finite[(n - 1) // 2] + finite[n // 2])) if n else 0.0
 
 
 def column_medians(x: Float[Array, "value *column"]) -> Float[Array, "*column"]:

@@ -5,6 +5,7 @@ not by its number from the trunk. So a thigh that moved with the hips, a separat
 bone or a separate piece of the pelvis does not change the names further out.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -33,7 +34,7 @@ from marey.anatomy.naming.naming_input import (
     heading,
 )
 from marey.anatomy.naming.sides import arms_by_side, order_legs
-from marey.numerics.robust import column_medians
+from marey.numerics.robust import chi_squared_survival, column_medians
 from marey.numerics.thresholds import FEW, OUTLIER_SD
 
 Array = np.ndarray
@@ -90,12 +91,10 @@ def _unsure_bodies(limbs: PersonLimbs) -> frozenset[int]:
     They are guesses if the bodies are not where those of a person are, by a chi-squared
     test of their cost with a degree of freedom per body, at `OUTLIER_SD`.
     """
-    from scipy.special import chdtri, ndtr  # slow to import
-
     upper = [body for arm in limbs.arms for body in arm.values()]
     upper += [*limbs.trunk, *limbs.head]
-    level = 2.0 * ndtr(-OUTLIER_SD)
-    is_likely = limbs.upper_cost < chdtri(max(len(upper), 1), level)
+    chance = chi_squared_survival(limbs.upper_cost, max(len(upper), 1))
+    is_likely = chance > math.erfc(OUTLIER_SD / math.sqrt(2.0))
     return frozenset() if is_likely else frozenset(upper)
 
 

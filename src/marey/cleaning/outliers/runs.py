@@ -12,6 +12,7 @@ from jaxtyping import Float
 from numpy.lib.stride_tricks import sliding_window_view
 
 from marey.cleaning.arrays import Array, Frames, Path, Values, Vectors
+from marey.numerics.procrustes import points_seen
 from marey.numerics.thresholds import MOTION_TIME_S
 
 JUMP_RATIO = 8.0
@@ -145,7 +146,7 @@ def find_position_runs(
     Yields:
         First and last frame of each run.
     """
-    frames = np.flatnonzero(np.isfinite(positions).all(axis=1))
+    frames = np.flatnonzero(points_seen(positions))
     if len(frames) < MIN_FRAMES:
         return
     known = positions[frames]

@@ -92,14 +92,14 @@ def fit_gauss_helmert(
     n = len(R_a_b)
     w_a, w_b, m = np.zeros((3, n, 3))
     A, (P, B_a, B_b) = np.empty((n, 3, 6)), np.empty((3, n, 3, 3))
-    H, g, u = np.empty((6, 6)), np.empty(6), start.copy()
-    K_a, K_b, determined = np.eye(3), np.eye(3), np.empty((2, 3, 3))
+    H, g, determined = np.empty((6, 6)), np.empty(6), np.empty((2, 3, 3))
+    C, K, u = np.stack([C_a, C_b]), np.stack([np.eye(3)] * 2), start.copy()
     weight, square, steps = np.ones(n), np.empty(n), list[float]()
     for iteration in range(MAX_ITERATIONS):
-        model = (C_a, C_b, K_a, K_b, position_variance, A, B_a, B_b, P, m, determined)
+        model = (C_a, C_b, *K, position_variance, A, B_a, B_b, P, m, determined)
         if not linearise(R_a_b, t_a_b, u, w_a, w_b, *model):
             return None
-        K_a, K_b = _arm_stretch(C_a, determined[0]), _arm_stretch(C_b, determined[1])
+        K = _arm_stretches(C, determined)
         if robust and iteration < REWEIGHTED_ITERATIONS:
             weight = tukey_weights(m, P)
         sum_normal_equations(A, P, m, weight, H, g)
@@ -146,10 +146,10 @@ def _is_last(steps: list[float], scale: float) -> bool:
     return bool(ratio >= 1.0 or step * ratio**left > limit)
 
 
-def _arm_stretch(
-    rotation_covariance: Float[Array, "3 3"], information: Float[Array, "3 3"]
-) -> Float[Array, "3 3"]:
-    """Return the factor by which the adjusted poses lengthen the arm of a body.
+def _arm_stretches(
+    rotation_covariance: Float[Array, "2 3 3"], information: Float[Array, "2 3 3"]
+) -> Float[Array, "2 3 3"]:
+    """Return the factors by which the adjusted poses lengthen the arms of both bodies.
 
     Residuals across an arm lengthen it whatever their sign, as a circle fitted to
     scattered points is too wide. The factor is the inverse shrinkage of the posterior
