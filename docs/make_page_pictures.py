@@ -1,7 +1,8 @@
-"""Take the pictures of the page: python docs/make_page_pictures.py [folder].
+"""Take the pictures of the page: python docs/make_page_pictures.py [folder [what...]].
 
 Needs Chromium. The performers are generated, so the pictures can be made again
 anywhere. Those of tutorials show what the tutorial makes, up to where it shows them.
+What is "archive", "live" or "page"; all of them by default.
 """
 
 import contextlib
@@ -10,6 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
 from playwright.sync_api import sync_playwright
 from run_pages import blocks, run_python
 
@@ -88,20 +90,42 @@ def take_archive_picture(browser, folder):
         tab.screenshot(path=folder / "tutorial-archive.png")
 
 
-def take_live_picture(browser, folder):
-    """Take the picture when the figure stands and says what is still to move."""
-    follow_tutorial("live.md", last="walk.c3d")
-    poses = marey.stream("file:walk.c3d?loop=1")
-    with (
-        marey.view(poses, browser=False, block=False) as viewer,
-        open_tab(browser, viewer.url) as tab,
-    ):
-        tab.wait_for_selector(".need", timeout=PATIENCE_MS)
-        tab.wait_for_function(
-            "() => window.marey.where('Hips') !== null", timeout=PATIENCE_MS
-        )
-        tab.wait_for_timeout(2000)
-        tab.screenshot(path=folder / "tutorial-live.png")
+LIVE_PICTURES = {  # name: seconds of the exercise, and joints that are ready by then
+    "tutorial-live-learning": (6.0, 5),
+    "tutorial-live-ready": (12.0, 14),
+}
+
+
+def take_live_pictures(browser, folder):
+    """Take pictures of a figure that is learnt from a part and from a whole exercise.
+
+    The exercise is played forward and backward, so that its end is no jump.
+    """
+    follow_tutorial("live.md", last="exercise.c3d")
+    take = marey.read("exercise.c3d")
+    ready = "(n) => document.querySelectorAll('.need.ready').length >= n"
+    for name, (seconds, n_ready) in LIVE_PICTURES.items():
+        points = take.points[: int(seconds * take.rate)]
+        points = np.concatenate([points, points[-2:0:-1]])
+        part = marey.Take(rate=take.rate, points=points, labels=take.labels)
+        marey.write(part, "exercise.c3d", overwrite=True)
+        poses = marey.stream("file:exercise.c3d?loop")
+        with (
+            marey.view(poses, browser=False, block=False) as viewer,
+            open_tab(browser, viewer.url) as tab,
+        ):
+            tab.wait_for_function(ready, arg=n_ready, timeout=PATIENCE_MS)
+            tab.wait_for_timeout(1500)  # joints move to their new places
+            tab.keyboard.press("f")
+            tab.wait_for_timeout(100)
+            tab.screenshot(path=folder / f"{name}.png")
+
+
+TAKERS = {
+    "archive": take_archive_picture,
+    "live": take_live_pictures,
+    "page": take_page_pictures,
+}
 
 
 def main():
@@ -116,9 +140,8 @@ def main():
     ):
         flags = ["--no-sandbox", *SOFTWARE]
         browser = playwright.chromium.launch(executable_path=chromium, args=flags)
-        take_archive_picture(browser, folder)
-        take_live_picture(browser, folder)
-        take_page_pictures(browser, folder)
+        for name in sys.argv[2:] or TAKERS:
+            TAKERS[name](browser, folder)
         browser.close()
 
 

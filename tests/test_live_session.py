@@ -17,6 +17,7 @@ import pytest
 from pythonosc.udp_client import SimpleUDPClient
 
 import marey
+from marey.cli.live_keys import obey_key
 from marey.live import Frame
 from marey.live.posing.performers import Performers
 from marey.numerics import geometry
@@ -231,7 +232,9 @@ def test_a_virtual_skeleton_follows_sensors_and_is_set_to_zero(tmp_path):
         apart = np.linalg.norm((found.T_world_joint - true)[carried, :3, 3], axis=-1)
         assert apart.max() < 1e-3
         assert np.nanmax(found.separation) < 1e-3
-        poses.set_zero_pose()
+        said = []
+        obey_key("z", poses, said.append)
         zero = calibrate_sensors(skeleton, pose.frame.T_world_sensor[None])
         (now,) = poses.skeletons
+    assert said == ["zero pose set"]
     np.testing.assert_allclose(now.T_joint_sensor, zero.T_joint_sensor, atol=1e-9)

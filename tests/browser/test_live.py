@@ -5,6 +5,7 @@ import time
 from contextlib import closing
 from threading import Event, Thread
 
+import posed
 import pytest
 from tabs import violations
 
@@ -101,3 +102,25 @@ def test_a_figure_is_learnt_shown_recorded_and_hidden_when_the_sender_is_silent(
     take = marey.read(session)
     assert take.n_frames > 0
     assert [event.label for event in take.events] == ["mark"]
+
+
+def test_a_virtual_skeleton_shows_separations_and_z_sets_its_zero_pose(
+    open_tab, tmp_path
+):
+    """Nothing is estimated there, so the page asks for no motion."""
+    skeleton, take = posed.record(
+        motion="walk", markers=None, sensors="all", seconds=1.0, rate=RATE
+    )
+    path = tmp_path / "sensors.npz"
+    marey.write(take, path)
+    poses = marey.stream(f"file:{path}?loop=1", skeleton, virtual=True)
+    with marey.view(poses, browser=False, block=False) as viewer:
+        page = open_tab(viewer.url).page
+        page.wait_for_selector(".separation", timeout=PATIENCE_MS)
+        assert page.locator(".need").count() == 0
+        shown = 'document.querySelectorAll(".separation i")'
+        largest = f"() => Math.max(...Array.from({shown}, (one) => +one.textContent))"
+        assert page.evaluate(largest) < 1.0
+        page.keyboard.press("z")
+        # The rest pose is no walk: bones of the wrong zero pose come apart.
+        page.wait_for_function(f"() => ({largest})() > 10", timeout=PATIENCE_MS)

@@ -68,9 +68,10 @@ class LiveFeed:
         layout = (frame.labels, frame.sensor_names, skeletons)
         if layout != self._layout:
             self._layout = layout
-            self._readiness = tuple(
-                (one.name, assess_joints(one.skeleton)) for one in pose.subjects
-            )
+            if not self.stream.is_virtual:  # there, nothing is estimated
+                self._readiness = tuple(
+                    (one.name, assess_joints(one.skeleton)) for one in pose.subjects
+                )
             options = SceneOptions(title=self._title, live=True)
             self.scene = encode_scene(_still(pose), options)
             self.version += 1

@@ -4,7 +4,7 @@ import { readScene, SEEN, UNSEEN } from "../scene";
 import type { LivePose, LiveState, Server } from "../server";
 import type { State } from "../state";
 import { button, el, section } from "./dom";
-import { plain } from "./numbers";
+import { millimetres, plain } from "./numbers";
 
 const NO_LINE = "The connection to marey is lost.";
 
@@ -16,6 +16,7 @@ export class LivePanel {
   private facts = el("span", "facts");
   private banner = el("div", "banner");
   private list = section("What still needs to move", true);
+  private gaps = section("Separation of bones", true);
   private record: HTMLButtonElement;
   private mark: HTMLButtonElement;
   private zero: HTMLButtonElement;
@@ -36,7 +37,8 @@ export class LivePanel {
     this.banner.setAttribute("role", "alert");
     this.banner.hidden = true;
     stage.append(this.banner);
-    this.root.append(this.list.root);
+    this.gaps.note.textContent = "mm";
+    this.root.append(this.list.root, this.gaps.root);
     server.listen((message) => {
       if (message.type === "pose") this.move(message);
       if (message.type === "live") this.show(message);
@@ -83,7 +85,25 @@ export class LivePanel {
     this.state.readiness = new Map(now.joints.map((j) => [`${j.subject}/${j.joint}`, j.state]));
     if (now.is_live) this.banner.hidden = true;
     else this.silence(now.trouble || (now.received ? "No frames come: the figure is hidden until they do." : "Waiting for the first frame."));
-    this.build(now);
+    this.list.root.hidden = now.virtual;
+    this.gaps.root.hidden = !now.virtual;
+    if (now.virtual) this.buildGaps();
+    else this.build(now);
+  }
+
+  /** List how far the two bones of each joint of virtual skeletons are apart. */
+  private buildGaps(): void {
+    const { scene, performance } = this.state;
+    const rows = scene.subjects.flatMap(({ joints }, s) => {
+      const motion = performance?.motions[s];
+      return joints.flatMap(({ name }, i) => {
+        if (!motion?.gapKnown[i]) return [];
+        const row = el("div", "separation");
+        row.append(el("b", "", name), el("i", "", millimetres(motion.gap[i])));
+        return [row];
+      });
+    });
+    this.gaps.body.replaceChildren(...rows);
   }
 
   private build(now: LiveState): void {
@@ -148,6 +168,10 @@ export class LivePanel {
       motion.known[0] = 1;
       for (let k = 0; k < place.length; k++) poses[s].place[k] = place[k] ?? 0;
       for (let k = 0; k < wxyz.length; k++) poses[s].wxyz[k] = wxyz[k] ?? 0;
+      if (motion.gap.length !== apart.length) {
+        motion.gap = new Float32Array(apart.length);
+        motion.gapKnown = new Uint8Array(apart.length);
+      }
       for (let k = 0; k < apart.length; k++) {
         motion.gapKnown[k] = apart[k] === null ? 0 : 1;
         motion.gap[k] = apart[k] ?? 0;
