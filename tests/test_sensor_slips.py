@@ -263,7 +263,7 @@ def test_skin_as_a_function_of_posture_does_not_depend_on_the_mounting(rng):
         search = SkinSlipSearch((segment(one),), np.array([[0, 1], [0, 2]]), 1e-4)
         basis = search.posture_basis(0)
         spans.append(basis @ np.linalg.pinv(basis))
-    np.testing.assert_allclose(*spans, atol=1e-9)
+    np.testing.assert_allclose(spans[0], spans[1], atol=1e-9)
 
 
 def test_short_and_sheared_recordings_have_no_slips(rng):

@@ -27,10 +27,9 @@ joints do not determine the rotation; higher allows larger ones. Chosen by hand.
 MIN_INFORMATION = 1e-9
 """Information per frame that is a rounding error."""
 
-SKIN_RIDGE = (MARKER_NOISE_M / (2.0 * SKIN_MOTION_M)) ** 2
-"""Ridge penalty of the coefficients of skin motion: the variance of the noise divided
-by the prior variance of a coefficient, which is `SKIN_MOTION_M` per radian. A component
-of a quaternion changes by half of the angle."""
+SKIN_GAIN_SD = 2.0 * SKIN_MOTION_M
+"""Prior standard deviation of a coefficient of skin motion, in metres: `SKIN_MOTION_M`
+per radian, as a component of a quaternion changes by half of the angle."""
 
 Basis = Float[Array, "frame _"]
 """Functions of posture in every frame of the takes, the first of them constant."""
@@ -329,11 +328,17 @@ def _fit_in_sensor(
     bases: tuple[Basis, Basis],
 ) -> JointInSensor:
     """Return the centre, its residuals without spikes, and their long-run variance."""
+    # The variance of the noise weights the prior of the motion of the skin.
+    variance = MARKER_NOISE_M**2
     for _ in range(2):
-        fit = _fit_centers(position, rotation, bases[0][frames], bases[1][frames])
+        both = bases[0][frames], bases[1][frames]
+        fit = _fit_centers(position, rotation, both, variance)
         kept = ~_find_spikes(fit.residual)
         frames, position, rotation = frames[kept], position[kept], rotation[kept]
-    fit = _fit_centers(position, rotation, bases[0][frames], bases[1][frames])
+        if max(basis.shape[1] for basis in bases) > 1:
+            variance, _ = change_point.long_run_variance(fit.residual[kept])
+    both = bases[0][frames], bases[1][frames]
+    fit = _fit_centers(position, rotation, both, variance)
     joint = JointInSensor(
         frames=frames,
         center=fit.center,
@@ -376,10 +381,18 @@ class _CenterFit(NamedTuple):
 def _fit_centers(
     position: Vectors,
     rotation: Float[Array, "seen 3 3"],
-    a: Float[Array, "seen function_a"],
-    b: Float[Array, "seen function_b"],
+    bases: tuple[Float[Array, "seen _"], Float[Array, "seen _"]],
+    variance: float,
 ) -> _CenterFit:
-    """Return the centres and the coefficients of skin motion by ridge regression."""
+    """Return the centres and the coefficients of skin motion by ridge regression.
+
+    Args:
+        position: Position of the other body in the axes of the sensor, in metres.
+        rotation: Its orientation.
+        bases: Functions of posture of both.
+        variance: Long-run variance of the noise, in square metres.
+    """
+    a, b = bases
     n, n_a, n_b = len(position), a.shape[1], b.shape[1]
     # The normal matrix of [a x I, -b x R], by blocks; R' R is a multiple of I.
     rotated = (b[:, :, None] * rotation.reshape(n, 1, 9)).reshape(n, -1)
@@ -391,7 +404,7 @@ def _fit_centers(
     N[split:, :split] = N[:split, split:].T
     square = np.sum(rotation**2, axis=(1, 2)) / 3.0
     N[split:, split:] = np.kron((b.T * square) @ b, np.eye(3))
-    ridge = np.full(len(N), SKIN_RIDGE)
+    ridge = np.full(len(N), max(variance, MARKER_NOISE_M**2) / SKIN_GAIN_SD**2)
     ridge[:3] = ridge[split : split + 3] = 0.0
     N[np.diag_indices(len(N))] += ridge
     in_other = np.einsum("fji,fj->fi", rotation, position)
