@@ -1,6 +1,6 @@
 """USD: what OpenUSD itself reads from it is what was written."""
 
-import builtins
+import sys
 
 import numpy as np
 import pytest
@@ -133,13 +133,6 @@ def test_names_that_a_path_cannot_have_are_changed_and_kept_beside(tmp_path):
 
 
 def test_without_the_extra_the_error_says_how_to_get_it(monkeypatch, tmp_path):
-    whole = builtins.__import__
-
-    def without_pxr(name, *arguments, **options):
-        if name == "pxr":
-            raise ImportError(name)
-        return whole(name, *arguments, **options)
-
-    monkeypatch.setattr(builtins, "__import__", without_pxr)
+    monkeypatch.setitem(sys.modules, "pxr.UsdSkel", None)
     with pytest.raises(marey.MissingExtraError, match=r"marey\[usd\]"):
         marey.write(staged.walk(), tmp_path / "walk.usda")
