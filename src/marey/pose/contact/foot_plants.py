@@ -273,7 +273,7 @@ def _fit_change_point(
     weight = (visibility + FEW**2) / np.sum(visibility + FEW**2)
     # Position, speed and acceleration are continuous at the edge.
     since = np.maximum(frames - edges[:, None], 0.0)
-    curve = since * since * since  # a power takes ten times as long
+    curve = since * since * since  # a power takes twenty times as long
     curve = curve - (curve @ weight)[:, None]
     centred = positions - weight @ positions
     variance = np.maximum(curve**2 @ weight, 1e-30)
