@@ -1,5 +1,6 @@
 """Slow, obviously right versions. Loops only; never import a kernel under test."""
 
+import math
 from itertools import combinations, pairwise, product
 
 import numpy as np
@@ -443,8 +444,10 @@ def pair_statistics(points, n_blocks=10):
             away = np.linalg.norm(points[:, i] - points[:, j], axis=-1)
             away = away[np.isfinite(away)]
             n = len(away)
-            cuts = [b * n // n_blocks for b in range(n_blocks + 1)]
-            parts = [np.sort(away[a:b]) for a, b in pairwise(cuts)]
+            cuts = [b * n / n_blocks for b in range(n_blocks + 1)]
+            parts = [
+                np.sort(away[math.floor(a) : math.ceil(b)]) for a, b in pairwise(cuts)
+            ]
             medians = [part[len(part) // 2] for part in parts]
             middle = np.sort(medians)[n_blocks // 2]
             total = 0.0
@@ -454,6 +457,7 @@ def pair_statistics(points, n_blocks=10):
                 )
                 wide = (high - low) / (2.0 * 1.6448536269514722)
                 total += len(part) * (wide**2 + (median - middle) ** 2)
+            n = sum(map(len, parts))
             spread[i, j], distance[i, j] = np.sqrt(total / n), middle
     return spread, distance
 

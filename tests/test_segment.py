@@ -14,6 +14,7 @@ from scipy.special import expit
 import marey
 from marey import DataError, OptionError, synth
 from marey.numerics import geometry
+from marey.numerics.resampling import symmetric_sample
 from marey.segmentation import REGISTRY, segment
 from marey.segmentation.clusters.model_selection import (
     Clustering,
@@ -71,6 +72,18 @@ def test_pair_statistics_agree_with_naive_loops(rng):
     np.testing.assert_allclose(stats.distance, distance, atol=1e-12)
 
 
+@pytest.mark.parametrize("n_frames", [1, 2, 9, 10, 11, 600, 601, 1250])
+@pytest.mark.parametrize("max_frames", [1, 2, 5, 10, 600])
+def test_a_sample_of_frames_is_the_same_played_backwards(n_frames, max_frames):
+    frames = symmetric_sample(n_frames, max_frames)
+    assert 1 <= len(frames) <= max_frames
+    assert len(frames) == n_frames or n_frames > max_frames
+    assert (np.diff(frames) > 0).all()
+    if len(frames) > 1:
+        assert (n_frames - 1 - frames[::-1] == frames).all()
+        assert np.ptp(np.diff(frames)) <= 2
+
+
 def test_pair_deviations_agree_with_naive_loops(rng):
     points = rng.normal(size=(300, 6, 3))
     points[rng.random((300, 6)) < 0.2] = np.nan
@@ -86,6 +99,15 @@ def test_pair_statistics_are_invariant_to_motion_of_the_world(dancer, rng):
     moved = geometry.apply(T, dancer.points)
     here, there = pair_statistics([dancer.points]), pair_statistics([moved])
     np.testing.assert_allclose(here.spread, there.spread, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_frames", [7, 83, 90, 1250, 1277])
+def test_pair_statistics_have_no_direction_of_time(n_frames, rng):
+    points = np.cumsum(rng.normal(size=(n_frames, 4, 3)), axis=0)
+    points[rng.random((n_frames, 4)) < 0.1] = np.nan
+    forward, backward = pair_statistics([points]), pair_statistics([points[::-1]])
+    np.testing.assert_allclose(forward.spread, backward.spread, rtol=1e-12)
+    np.testing.assert_allclose(forward.distance, backward.distance, rtol=1e-12)
 
 
 def test_a_joint_that_moves_for_a_moment_does_not_pass_for_noise():

@@ -2,13 +2,27 @@
 
 import numpy as np
 
-from marey.numerics import Array, Float, geometry
+from marey.numerics import Array, Float, Int, geometry
 from marey.numerics.thresholds import SAMPLE_FRAMES
 
 
 def evenly_spaced(n_frames: int, max_frames: int = SAMPLE_FRAMES) -> slice:
     """Return a slice of evenly spaced frames, at most a given number."""
     return slice(None, None, max(-(-n_frames // max_frames), 1))
+
+
+def symmetric_sample(n_frames: int, max_frames: int) -> Int[Array, " frame"]:
+    """Return evenly spaced frames, at most a given number, the same in both directions.
+
+    A take that is played backwards has the same sample, with one exception: of an even
+    number of frames, an odd number cannot be symmetric, so it is reduced by one.
+    """
+    count = min(n_frames, max_frames)
+    if 1 < count < n_frames:
+        count -= (count % 2) * (1 - n_frames % 2)
+    half = (count + 1) // 2
+    first = np.arange(half) * (n_frames - 1) // max(count - 1, 1)
+    return np.concatenate([first, (n_frames - 1 - first)[: count - half][::-1]])
 
 
 def resample_poses(

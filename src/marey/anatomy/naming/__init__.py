@@ -8,8 +8,8 @@ and one line in `RECOGNISERS`.
 
 from marey.anatomy.naming.hand import name_hand
 from marey.anatomy.naming.human import name_person
+from marey.anatomy.naming.limb_readings import UNNAMED_BODY_COST
 from marey.anatomy.naming.limbs import MIN_COST_MARGIN as MIN_COST_MARGIN
-from marey.anatomy.naming.limbs import UNNAMED_BODY_COST
 from marey.anatomy.naming.naming_input import (
     MIN_SIDE_CONFIDENCE as MIN_SIDE_CONFIDENCE,
 )

@@ -14,16 +14,16 @@ import numpy as np
 from jaxtyping import Float
 
 from marey.anatomy import names as vrm
+from marey.anatomy.naming.limb_readings import UNNAMED_BODY_COST, LimbChain
 from marey.anatomy.naming.limbs import (
     ARM,
     ARM_WITH_SHOULDER,
     LEG,
     LEG_WITH_TOES,
     MAX_POSITION_ERROR,
-    UNNAMED_BODY_COST,
     LimbBodies,
     PersonLimbs,
-    assign_pair,
+    name_pair,
     squared_errors,
 )
 from marey.anatomy.naming.naming_input import (
@@ -44,7 +44,8 @@ CHEST_POSITION, HEAD_POSITION = 0.24, 0.16
 fractions of the path from a foot to the head. Higher expects them further up. Chosen
 by hand."""
 
-MAX_COST_LYING, MAX_COST_LYING_UNCLEAR = 1.0, 0.5
+MAX_COST_LYING = UNNAMED_BODY_COST / 3.0
+MAX_COST_LYING_UNCLEAR = UNNAMED_BODY_COST / 6.0
 """Largest mean cost per body of a person who lies along another axis, and who lies
 there with unclear sides. Higher accepts other figures as people. Chosen by hand."""
 
@@ -86,16 +87,16 @@ def name_person(figure: NamingInput) -> Naming | None:
 
 
 def _unsure_bodies(limbs: PersonLimbs) -> frozenset[int]:
-    """Return the bodies above the hips if their names are guesses.
+    """Return the bodies whose names are guesses, among them all above the hips or none.
 
-    They are guesses if the bodies are not where those of a person are, by a chi-squared
-    test of their cost with a degree of freedom per body, at `OUTLIER_SD`.
+    The latter are guesses if the bodies are not where those of a person are, by a
+    chi-squared test of their cost with a degree of freedom per body, at `OUTLIER_SD`.
     """
     upper = [body for arm in limbs.arms for body in arm.values()]
     upper += [*limbs.trunk, *limbs.head]
     chance = chi_squared_survival(limbs.upper_cost, max(len(upper), 1))
     is_likely = chance > math.erfc(OUTLIER_SD / math.sqrt(2.0))
-    return frozenset() if is_likely else frozenset(upper)
+    return limbs.unsure if is_likely else limbs.unsure.union(upper)
 
 
 def _interpretations(figure: NamingInput, up: Array) -> Iterator[PersonLimbs]:
@@ -191,34 +192,46 @@ def _find_limbs(
         return None
     lateral = _lateral_errors(figure, trunk, [leg[1] for leg in legs], length, up)
     clearance = _foot_clearance(figure, feet, length, up)
-    named_legs = assign_pair(
+    named_legs = name_pair(
         [
-            (leg[1:], _leg_heights(figure, leg, raised, length))
+            LimbChain(
+                leg[1:],
+                _leg_heights(figure, leg, raised, length),
+                figure.joint_distances(leg) / length,
+            )
             for leg, raised in zip(legs, clearance, strict=True)
         ],
         (LEG, LEG_WITH_TOES),
     )
-    named_arms = assign_pair(
-        [(arm[1:], figure.arc_lengths(arm)[1:] / length) for arm in arms],
+    named_arms = name_pair(
+        [
+            LimbChain(
+                arm[1:],
+                figure.arc_lengths(arm)[1:] / length,
+                figure.joint_distances(arm) / length,
+            )
+            for arm in arms
+        ],
         (ARM, ARM_WITH_SHOULDER),
     )
-    named_arms = [(names, cost) for names, cost in named_arms if names]
+    named_arms = [arm for arm in named_arms if arm.bodies]
     limbs = [*named_legs, *named_arms]
     n_limb_bodies = sum(map(len, (*legs, *arms))) - len(limbs)
     n_lost = len(figure.neighbours) - len(trunk) - n_limb_bodies
     n_absent = ends.n_missing + 2 - len(named_arms)
     return PersonLimbs(
         hips=trunk[0],
-        legs=[names for names, _ in named_legs],
-        arms=[names for names, _ in named_arms],
+        legs=[leg.bodies for leg in named_legs],
+        arms=[arm.bodies for arm in named_arms],
         trunk=trunk[1 : chest + 1],
         head=trunk[chest + 1 :] if ends.has_head else [],
-        lower_cost=sum(cost for _, cost in named_legs)
+        lower_cost=sum(leg.cost for leg in named_legs)
         + squared_errors([*clearance, *lateral[:1]]),
-        upper_cost=sum(cost for _, cost in named_arms)
+        upper_cost=sum(arm.cost for arm in named_arms)
         + squared_errors([*errors, *lateral[1:]]),
         lateral_cost=squared_errors(lateral),
         missing_cost=UNNAMED_BODY_COST * (n_lost + n_absent),
+        unsure=frozenset().union(*(limb.unsure for limb in limbs)),
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Float
@@ -75,6 +76,18 @@ class NamingInput:
         steps = np.diff(self.position[:, list(path)], axis=1)
         median = column_medians(np.linalg.norm(steps, axis=-1))
         return np.concatenate([[0.0], np.cumsum(np.nan_to_num(median))])
+
+    def joint_distances(self, path: Sequence[int]) -> Float[Array, "_ _"]:
+        """Return the distances between the joints along a path, in metres.
+
+        Medians over time; NaN where a joint is not known.
+        """
+        unknown = np.full((len(self.position), 3), np.nan)
+        joints = [self.joint.get((min(p), max(p)), unknown) for p in pairwise(path)]
+        points = np.stack(joints, axis=1) if joints else unknown[:, :0]
+        distance = np.linalg.norm(points[:, :, None] - points[:, None], axis=-1)
+        flat = column_medians(distance.reshape(len(distance), -1))
+        return np.asarray(flat.reshape(distance.shape[1:]))
 
     def path(self, start: int, end: int) -> list[int]:
         """Return the bodies from one to another along the tree, both included."""

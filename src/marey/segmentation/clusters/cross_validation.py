@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 
 from marey.numerics import geometry
 from marey.numerics.procrustes import points_in_body
-from marey.numerics.resampling import evenly_spaced
+from marey.numerics.resampling import symmetric_sample
 from marey.numerics.thresholds import OUTLIER_SD, SAMPLE_FRAMES
 from marey.segmentation.clusters.pair_statistics import (
     MIN_GAIN,
@@ -56,7 +56,8 @@ class LeaveOneOut:
         odds: Float[Array, "marker marker"],
     ) -> None:
         self._takes = [
-            points[evenly_spaced(len(points), SAMPLE_FRAMES // 2)] for points in takes
+            points[symmetric_sample(len(points), SAMPLE_FRAMES // 2)]
+            for points in takes
         ]
         self._outside_weight = outside_weights(stats)
         self._noise = stats.noise

@@ -20,7 +20,7 @@ from statistics import NormalDist
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from marey.numerics.resampling import evenly_spaced
+from marey.numerics.resampling import symmetric_sample
 from marey.numerics.thresholds import (
     CERTAIN_SD,
     FEW,
@@ -192,7 +192,9 @@ def pair_statistics(
     pairs = np.stack(np.triu_indices(n_markers, 1), axis=1)
     variance, distance, weight_sum = np.zeros((3, len(pairs)))
     for points in takes:
-        positions = np.moveaxis(points[evenly_spaced(len(points), MAX_FRAMES)], 0, -1)
+        positions = np.moveaxis(
+            points[symmetric_sample(len(points), MAX_FRAMES)], 0, -1
+        )
         positions = positions.copy()  # in one layout, so that one compilation serves
         seen = np.isfinite(positions).all(axis=1)
         spread, median, n_common = pair_spreads(

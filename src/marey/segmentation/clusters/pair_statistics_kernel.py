@@ -18,7 +18,8 @@ def pair_spreads(positions, seen, pairs, n_blocks, low, high, width):
         positions: (marker, 3, frame) in metres, arbitrary where unseen.
         seen: (marker, frame) whether the marker was seen.
         pairs: (pair, 2) the markers of each pair.
-        n_blocks: Number of blocks of equal length that the frames are divided into.
+        n_blocks: Number of blocks of equal length that the frames are divided into. A
+            frame on a bound belongs to both blocks, so that time has no direction.
         low: Lower quantile, 0 to 1.
         high: Upper quantile, 0 to 1.
         width: Standard deviations between the two quantiles.
@@ -43,22 +44,24 @@ def _block_spread(distances, n_blocks, low, high, width):
     Of each block two squares count: the range of its quantiles in standard deviations,
     and the distance of its median from the median of all blocks.
     """
-    n, total = len(distances), 0.0
-    medians = np.full(n_blocks, np.inf)
+    n, total, count = len(distances), 0.0, 0
+    medians = np.empty(n_blocks)
+    buffer = np.empty(n)
     for b in range(n_blocks):
-        block = distances[b * n // n_blocks : (b + 1) * n // n_blocks]
-        m = len(block)
-        if m > 0:
-            least = quickselect(block, m, int(low * (m - 1) + 0.5))
-            span = quickselect(block, m, int(high * (m - 1) + 0.5)) - least
-            total += m * (span / width) ** 2
-            medians[b] = quickselect(block, m, m // 2)
-    center = np.sort(medians)[min(n, n_blocks) // 2]
+        first, end = b * n // n_blocks, -(-(b + 1) * n // n_blocks)
+        m = end - first
+        for f in range(m):
+            buffer[f] = distances[first + f]
+        least = quickselect(buffer, m, int(low * (m - 1) + 0.5))
+        span = quickselect(buffer, m, int(high * (m - 1) + 0.5)) - least
+        total += m * (span / width) ** 2
+        count += m
+        medians[b] = quickselect(buffer, m, m // 2)
+    center = np.sort(medians)[n_blocks // 2]
     for b in range(n_blocks):
-        m = (b + 1) * n // n_blocks - b * n // n_blocks
-        if m > 0:
-            total += m * (medians[b] - center) ** 2
-    return np.sqrt(total / n), center
+        m = -(-(b + 1) * n // n_blocks) - b * n // n_blocks
+        total += m * (medians[b] - center) ** 2
+    return np.sqrt(total / count), center
 
 
 @no_type_check

@@ -134,12 +134,18 @@ def eigengap(eigenvalues: Float[Array, " marker"]) -> int:
 
 
 def _k_means(rows: Float[Array, "marker body"], count: int) -> Int[Array, " marker"]:
-    """Return the labels of k-means of unit rows, started from the most orthogonal."""
-    seeds = [int(np.argmax(np.abs(rows).max(axis=1)))]
+    """Return the labels of k-means of unit rows, started from the most orthogonal.
+
+    Of rows that are almost equally orthogonal the one with most similar rows is first,
+    so that neither rounding nor the choice of the eigenvectors decides.
+    """
+    squared_cosine = (rows @ rows.T) ** 2
+    n_similar = squared_cosine.sum(axis=1)
+    seeds = [int(np.argmax(n_similar))]
     for _ in range(count - 1):
-        cosine = np.abs(rows @ rows[seeds].T).max(axis=1)
-        cosine[seeds] = np.inf
-        seeds.append(int(np.argmin(cosine)))
+        score = n_similar * (1.0 - squared_cosine[:, seeds].max(axis=1))
+        score[seeds] = -np.inf
+        seeds.append(int(np.argmax(score)))
     centers = rows[seeds]
     labels = np.full(len(rows), -1)
     for _ in range(MAX_ITERATIONS):
