@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.calibration.model import (
     MECHANICAL_HINGE_SD_RAD,
@@ -18,11 +17,9 @@ from marey.calibration.model import (
     ModelParameters,
 )
 from marey.calibration.priors import determine_rotation
-from marey.numerics import geometry
+from marey.numerics import Array, Float, Int, geometry
 from marey.numerics.procrustes import fit_rigid
 from marey.numerics.thresholds import CERTAIN_SD, MIN_SAMPLES, OUTLIER_SD
-
-Array = np.ndarray
 
 MAX_HINGE_DEVIATION_RAD = 0.02
 """Largest deviation of a hinge from its axis, and largest rotation of a joint that does

@@ -3,15 +3,13 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.cleaning.repairs import record_repair
+from marey.numerics import Array, Float
 from marey.numerics.noise import white_difference
 from marey.numerics.thresholds import FEW, MIN_SAMPLES, MOST, MOTION_TIME_S
 from marey.report import Finding, Severity
 from marey.take import Take
-
-Array = np.ndarray
 
 MAX_EXTENT_M = 3.0
 """Largest extent of the markers of a person along an axis, in metres: an adult with

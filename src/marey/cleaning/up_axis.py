@@ -8,15 +8,12 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.cleaning.repairs import record_repair
-from marey.numerics import geometry
+from marey.numerics import Array, Float, geometry
 from marey.numerics.thresholds import FEW, MIN_SAMPLES, MOST
 from marey.report import Finding
 from marey.take import Fact, Take
-
-Array = np.ndarray
 
 AXES = {name: R_z_up[2] for name, R_z_up in geometry.R_Z_UP.items()}
 """Directions that may point up, by name."""

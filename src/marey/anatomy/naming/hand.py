@@ -3,7 +3,6 @@
 from itertools import permutations
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy import names as vrm
 from marey.anatomy.naming.naming_input import (
@@ -13,8 +12,7 @@ from marey.anatomy.naming.naming_input import (
     NamingInput,
     mean_cosine,
 )
-
-Array = np.ndarray
+from marey.numerics import Array, Float
 
 FINGERS = ("Thumb", "Index", "Middle", "Ring", "Little")
 PHALANXES = ("Proximal", "Intermediate", "Distal")

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy import names as vrm
 from marey.anatomy.naming.limb_readings import UNNAMED_BODY_COST, LimbChain
@@ -34,10 +33,9 @@ from marey.anatomy.naming.naming_input import (
     heading,
 )
 from marey.anatomy.naming.sides import arms_by_side, order_legs
+from marey.numerics import Array, Float
 from marey.numerics.robust import chi_squared_survival, column_medians
 from marey.numerics.thresholds import FEW, OUTLIER_SD
-
-Array = np.ndarray
 
 CHEST_POSITION, HEAD_POSITION = 0.24, 0.16
 """Expected distance of the chest from the hips, and of the head from the chest, as

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy.names import (
     FOOT,
@@ -18,9 +17,9 @@ from marey.anatomy.names import (
     UPPER_ARM,
     UPPER_LEG,
 )
+from marey.numerics import Array, Float
 from marey.numerics.robust import column_medians
 
-Array = np.ndarray
 Graph = Mapping[int, Sequence[int]]
 """Neighbours of each body in the tree."""
 

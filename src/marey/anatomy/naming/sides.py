@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy import names as vrm
 from marey.anatomy.naming.limbs import LimbBodies, PersonLimbs
@@ -14,10 +13,9 @@ from marey.anatomy.naming.naming_input import (
     heading,
     mean_cosine,
 )
+from marey.numerics import Array, Float
 from marey.numerics.robust import column_medians
 from marey.numerics.thresholds import FEW
-
-Array = np.ndarray
 
 
 def order_legs(

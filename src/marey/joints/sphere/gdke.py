@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
@@ -54,10 +53,9 @@ from marey.joints.sphere.sides import (
     remove_bias,
 )
 from marey.joints.stacked_takes import StackedTakes
-from marey.numerics import geometry
+from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.options import options_from
 
-Array = np.ndarray
 Rows = Int[Array, " row"]
 
 FITTED_COLUMNS = (

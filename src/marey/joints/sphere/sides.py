@@ -9,7 +9,6 @@ is measured well, and so is the residual.
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.joints.ball.closed_form import FREE_SD_M
 from marey.joints.noise import BodyNoise, PoseNoise
@@ -36,9 +35,8 @@ from marey.joints.sphere.geometric import (
 )
 from marey.joints.sphere.moments import SphereMoments, compute_moments
 from marey.joints.stacked_takes import StackedTakes
-from marey.numerics import geometry
+from marey.numerics import Array, Float, geometry
 
-Array = np.ndarray
 Centers = Float[Array, "2 3"]
 
 

@@ -4,16 +4,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.errors import DataError
 from marey.live.frame import Frame
+from marey.numerics import Array, Float, Int
 from marey.numerics.thresholds import MOTION_TIME_S
 from marey.pose.gauss_newton.tracker import PoseTracker
 from marey.skeleton import Skeleton
 from marey.take import match_labels
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,20 +6,18 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy import names as vrm
 from marey.anatomy.joint_names import joint_name_and_exercise
 from marey.anatomy.whole_person import observed_part
 from marey.calibration.findings import MAX_JOINT_SD_M
+from marey.numerics import Array, Float
 from marey.skeleton import Skeleton
 
 JointState = Literal["unknown", "hinge seen", "ready"]
 
 NEXT_OUTWARD = dict(pairwise(vrm.ARM[1:])) | dict(pairwise(vrm.LEG[:3]))
 """The next part outward along a person's limbs."""
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, slots=True)

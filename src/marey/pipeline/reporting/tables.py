@@ -9,17 +9,16 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.joints.ball.pair_frames import correlation_length
 from marey.motion import Motion
+from marey.numerics import Array, Float
 from marey.pipeline.reporting.readiness import assess_joints
 from marey.pose.measure import MotionMeasures, measure_motion
 from marey.report import Table
 from marey.skeleton import Skeleton
 from marey.solution import Solution, Subject
 
-Array = np.ndarray
 Row = tuple[str | float | int, ...]
 
 

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
-from marey.numerics import geometry
+from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.numerics.procrustes import points_in_body
 from marey.numerics.resampling import symmetric_sample
 from marey.numerics.thresholds import OUTLIER_SD, SAMPLE_FRAMES
@@ -22,8 +21,6 @@ from marey.segmentation.clusters.pair_statistics import (
     PairStats,
     members_of_labels,
 )
-
-Array = np.ndarray
 
 OUTSIDE_WEIGHT = 0.02
 """Weight of markers of other bodies in a pose, relative to the body's markers: enough

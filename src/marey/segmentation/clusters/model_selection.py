@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
 
+from marey.numerics import Array, Float, Int
 from marey.segmentation.clusters.cross_validation import (
     LeaveOneOut,
     is_dense,
@@ -28,8 +28,6 @@ from marey.segmentation.clusters.pair_statistics import (
     pair_statistics,
 )
 from marey.segmentation.clusters.spectral import spectral_labels
-
-Array = np.ndarray
 
 LONG_BLOCKS = 3
 """Number of blocks of time of half of the clusterings that are tried. Long blocks take

@@ -7,8 +7,8 @@ would join thigh and shank into one body.
 """
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
+from marey.numerics import Array, Bool, Float, Int
 from marey.segmentation.clusters.pair_statistics import (
     CLEAR_LOG_ODDS,
     INTERCEPT,
@@ -19,8 +19,6 @@ from marey.segmentation.clusters.pair_statistics import (
     members_of_labels,
     nearest_neighbour_bodies,
 )
-
-Array = np.ndarray
 
 MEMBERSHIP_PRICE = 2.0
 """Log odds that one more membership must gain. Higher shares fewer markers. Chosen by

@@ -18,8 +18,8 @@ from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
+from marey.numerics import Array, Bool, Float, Int
 from marey.numerics.resampling import symmetric_sample
 from marey.numerics.thresholds import (
     CERTAIN_SD,
@@ -30,7 +30,6 @@ from marey.numerics.thresholds import (
     SPACING_RANK,
 )
 
-Array = np.ndarray
 Members = Bool[Array, "body marker"]
 """Which markers belong to which body; a marker may belong to several."""
 

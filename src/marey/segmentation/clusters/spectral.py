@@ -10,12 +10,11 @@ spreads of the two markers to their neighbours and has no unit.
 from typing import Literal, get_args
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.errors import OptionError
+from marey.numerics import Array, Float, Int
 from marey.segmentation.clusters.pair_statistics import PairStats
 
-Array = np.ndarray
 Affinity = Literal["self_tuning", "printed"]
 
 SCALE_NEIGHBOUR = 3
