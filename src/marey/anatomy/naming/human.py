@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 
 from marey.anatomy import names as vrm
-from marey.anatomy.naming.limb_readings import UNNAMED_BODY_COST, LimbChain
+from marey.anatomy.naming.limb_readings import UNNAMED_BODY_COST, LimbChain, LimbNames
 from marey.anatomy.naming.limbs import (
     ARM,
     ARM_WITH_SHOULDER,
@@ -190,29 +190,8 @@ def _find_limbs(
         return None
     lateral = _lateral_errors(figure, trunk, [leg[1] for leg in legs], length, up)
     clearance = _foot_clearance(figure, feet, length, up)
-    named_legs = name_pair(
-        [
-            LimbChain(
-                leg[1:],
-                _leg_heights(figure, leg, raised, length),
-                figure.joint_distances(leg) / length,
-            )
-            for leg, raised in zip(legs, clearance, strict=True)
-        ],
-        (LEG, LEG_WITH_TOES),
-    )
-    named_arms = name_pair(
-        [
-            LimbChain(
-                arm[1:],
-                figure.arc_lengths(arm)[1:] / length,
-                figure.joint_distances(arm) / length,
-            )
-            for arm in arms
-        ],
-        (ARM, ARM_WITH_SHOULDER),
-    )
-    named_arms = [arm for arm in named_arms if arm.bodies]
+    named_legs = _name_legs(figure, legs, clearance, length)
+    named_arms = _name_arms(figure, arms, length)
     limbs = [*named_legs, *named_arms]
     n_limb_bodies = sum(map(len, (*legs, *arms))) - len(limbs)
     n_lost = len(figure.neighbours) - len(trunk) - n_limb_bodies
@@ -231,6 +210,40 @@ def _find_limbs(
         missing_cost=UNNAMED_BODY_COST * (n_lost + n_absent),
         unsure=frozenset().union(*(limb.unsure for limb in limbs)),
     )
+
+
+def _name_legs(
+    figure: NamingInput,
+    legs: Sequence[list[int]],
+    clearance: Sequence[float],
+    length: float,
+) -> list[LimbNames]:
+    """Return the names of both legs of a figure of this length."""
+    chains = [
+        LimbChain(
+            leg[1:],
+            _leg_heights(figure, leg, raised, length),
+            figure.joint_distances(leg) / length,
+        )
+        for leg, raised in zip(legs, clearance, strict=True)
+    ]
+    return name_pair(chains, (LEG, LEG_WITH_TOES))
+
+
+def _name_arms(
+    figure: NamingInput, arms: Sequence[list[int]], length: float
+) -> list[LimbNames]:
+    """Return the names of the arms of a figure that have any."""
+    chains = [
+        LimbChain(
+            arm[1:],
+            figure.arc_lengths(arm)[1:] / length,
+            figure.joint_distances(arm) / length,
+        )
+        for arm in arms
+    ]
+    named = name_pair(chains, (ARM, ARM_WITH_SHOULDER))
+    return [arm for arm in named if arm.bodies]
 
 
 def _trunk_errors(position: Array, chest: int, has_head: bool) -> list[float]:

@@ -1,6 +1,6 @@
 """Initial poses of segments from root to leaf, compiled."""
 
-from typing import no_type_check
+# mypy: ignore-errors
 
 import numpy as np
 from numba import njit
@@ -9,7 +9,6 @@ from marey.numerics.jit import lean
 from marey.numerics.kabsch_kernel import fit_pose, scratch
 
 
-@no_type_check
 @lean
 def _fill_local(offsets, size, joint_weight, axes_weight, local, weights):
     """Write markers, joint and axes of a segment in its frame, and their weights."""
@@ -22,7 +21,6 @@ def _fill_local(offsets, size, joint_weight, axes_weight, local, weights):
         local[n + 1 + axis, axis] = size
 
 
-@no_type_check
 @lean
 def _fill_world(points, joint, R_parent, size, world):
     """Write the same in the world: measured markers, and axes of the parent."""
@@ -35,7 +33,23 @@ def _fill_world(points, joint, R_parent, size, world):
             world[n + 1 + axis, x] = joint[x] + size * R_parent[x, axis]
 
 
-@no_type_check
+@lean
+def _place_joint(t_parent, R_parent, offset, t):
+    """Write the position of a joint that has an offset in its parent."""
+    for x in range(3):
+        t[x] = t_parent[x]
+        for y in range(3):
+            t[x] += R_parent[x, y] * offset[y]
+
+
+@lean
+def _copy_rotation(T, R):
+    """Write the rotation of a pose, or another rotation."""
+    for x in range(3):
+        for y in range(3):
+            R[x, y] = T[x, y]
+
+
 @njit(cache=True)
 def pose_segments(tables, joint_offset, marker_offset, sizes, weights, points, t, R):
     """Write the poses of all segments below the root by weighted Kabsch fits.
@@ -62,13 +76,7 @@ def pose_segments(tables, joint_offset, marker_offset, sizes, weights, points, t
             marker_offset[begin:end], sizes[i], joint_weight, axes_weight, local, weight
         )
         for f in range(len(points)):
-            for x in range(3):
-                t[f, i, x] = t[f, p, x]
-                for y in range(3):
-                    t[f, i, x] += R[f, p, x, y] * joint_offset[i, y]
+            _place_joint(t[f, p], R[f, p], joint_offset[i], t[f, i])
             _fill_world(points[f, begin:end], t[f, i], R[f, p], sizes[i], world)
             fit_pose(local[:n], world[:n], weight[:n], work, T)
-            determined = np.isfinite(T[0, 0])
-            for x in range(3):
-                for y in range(3):
-                    R[f, i, x, y] = T[x, y] if determined else R[f, p, x, y]
+            _copy_rotation(T if np.isfinite(T[0, 0]) else R[f, p], R[f, i])

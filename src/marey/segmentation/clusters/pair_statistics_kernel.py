@@ -1,6 +1,6 @@
 """Statistics of the distances of marker pairs over time, compiled."""
 
-from typing import no_type_check
+# mypy: ignore-errors
 
 import numpy as np
 from numba import prange
@@ -9,7 +9,6 @@ from marey.numerics.jit import NO_WRAPPERS, njit
 from marey.numerics.median_kernel import quickselect
 
 
-@no_type_check
 @njit(cache=True, parallel=True)
 def pair_spreads(positions, seen, pairs, n_blocks, low, high, width):
     """Return spread, median and number of common frames of each pair's distance.
@@ -36,7 +35,6 @@ def pair_spreads(positions, seen, pairs, n_blocks, low, high, width):
     return spread, median, n_common
 
 
-@no_type_check
 @njit(cache=True, **NO_WRAPPERS)
 def _block_spread(distances, n_blocks, low, high, width):
     """Return the root mean square spread of the blocks, and the median of medians.
@@ -64,7 +62,6 @@ def _block_spread(distances, n_blocks, low, high, width):
     return np.sqrt(total / count), center
 
 
-@no_type_check
 @njit(cache=True, **NO_WRAPPERS)
 def _distances(a, b, seen_a, seen_b, out):
     """Write the distances of the common frames; return their number."""
