@@ -206,6 +206,16 @@ def test_markers_never_seen_leave_the_others_alone(rng):
     assert np.isnan(fit.sd[0])
 
 
+def test_a_body_seen_in_a_few_of_many_frames_keeps_its_shape(rng):
+    shape = rng.normal(scale=0.1, size=(4, 3))
+    points = np.full((2000, 4, 3), np.nan)
+    frames = [501, 503, 1001, 1503]
+    points[frames] = moving(rng, shape, len(frames))[0]
+    fit = fit_rigid(points)
+    assert fit.rms < 1e-12
+    assert np.flatnonzero(np.isfinite(fit.T_world_body[:, 0, 0])).tolist() == frames
+
+
 def test_nothing_seen_at_all_is_no_pose():
     fit = fit_rigid(np.full((5, 3, 3), np.nan))
     assert not fit.determined

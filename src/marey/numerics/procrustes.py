@@ -105,8 +105,8 @@ def _spans_a_plane(shape: Array) -> bool:
 def _alternate(points: Array, shape: Array) -> tuple[Array, Array]:
     """Return shape and poses after alternating between them.
 
-    The first iterations use a sample of the frames, which brings the shape near its
-    optimum; the last ones use all frames.
+    The first iterations use a sample of the frames that show enough markers, which
+    brings the shape near its optimum; the last ones use all frames.
     """
     from marey.numerics.procrustes_kernel import (  # slow to import
         KEPT,
@@ -120,7 +120,8 @@ def _alternate(points: Array, shape: Array) -> tuple[Array, Array]:
     first = (*[MEDIANS] * MEDIAN_ITERATIONS, *[MEANS] * n_means)
     last = (KEPT, *[MEANS] * FINAL_ITERATIONS)
     points, shape = np.ascontiguousarray(points), shape.copy()
-    sample = np.ascontiguousarray(points[:: max(len(points) // SAMPLE_FRAMES, 1)])
+    shown = np.flatnonzero(points_seen(points).sum(axis=1) >= MIN_POSE_POINTS)
+    sample = points[shown[:: max(len(shown) // SAMPLE_FRAMES, 1)]]
     T = geometry.kabsch(shape, sample)
     weight = np.ones(sample.shape[:2])
     alternate(sample, shape, weight, T, np.array(first), *robust)
