@@ -131,7 +131,7 @@ def location(x: Float[Array, " value"], method: str = "tukey") -> float:
 def rms(values: Float[Array, "*any"]) -> float:
     """Return the root mean square of the finite values; NaN if there are none."""
     known = values[np.isfinite(values)]
-    return float(np.sqrt(np.mean(known**2))) if len(known) else float("nan")
+    return float(np.sqrt(np.mean(known**2))) if len(known) else math.nan
 
 
 def median_and_scale(x: Float[Array, " value"]) -> tuple[float, float]:
