@@ -67,6 +67,11 @@ def test_a_body_that_could_be_either_part_is_unsure():
     assert named.unsure == {10}
 
 
+def test_a_stick_beyond_the_wrist_is_no_hand():
+    limb = limb_of([0.2, 0.36, 0.8], [SHOULDER, ELBOW, WRIST])
+    assert sure_names(limb, ARM) == {"UpperArm": 10, "LowerArm": 11}
+
+
 def test_an_unknown_joint_leaves_the_positions():
     limb = limb_of([0.2, 0.36, 0.43], [SHOULDER, np.nan, np.nan])
     assert sure_names(limb, ARM) == {"UpperArm": 10, "LowerArm": 11, "Hand": 12}

@@ -88,11 +88,12 @@ def _unsure_bodies(limbs: PersonLimbs) -> frozenset[int]:
     """Return the bodies whose names are guesses, among them all above the hips or none.
 
     The latter are guesses if the bodies are not where those of a person are, by a
-    chi-squared test of their cost with a degree of freedom per body, at `OUTLIER_SD`.
+    chi-squared test of their cost at `OUTLIER_SD`. It has a degree of freedom for the
+    position of every body, and another for the bone of every body of an arm.
     """
-    upper = [body for arm in limbs.arms for body in arm.values()]
-    upper += [*limbs.trunk, *limbs.head]
-    chance = chi_squared_survival(limbs.upper_cost, max(len(upper), 1))
+    arms = [body for arm in limbs.arms for body in arm.values()]
+    upper = [*arms, *limbs.trunk, *limbs.head]
+    chance = chi_squared_survival(limbs.upper_cost, max(len(upper) + len(arms), 1))
     is_likely = chance > math.erfc(OUTLIER_SD / math.sqrt(2.0))
     return limbs.unsure if is_likely else limbs.unsure.union(upper)
 

@@ -181,8 +181,14 @@ class _LimbModel:
             part = last if is_end and vrm.FOOT in self.order else first
             extent = self._extent(body)
             if part not in best or extent > best[part][0]:
-                best[part] = extent, body, first == last or is_end
+                is_clear = (first == last or is_end) and self._is_near(body, part)
+                best[part] = extent, body, is_clear
         return {self.order[part]: best[part][1:] for part in sorted(best)}
+
+    def _is_near(self, body: int, part: int) -> bool:
+        """Return whether a body may be a part: a stick beyond the hand is no hand."""
+        error = abs(self.position[body] - self.expected[part])
+        return error < OUTLIER_SD * POSITION_SD
 
     def _extent(self, body: int) -> float:
         """Return the distance between the joints of a body, 0 if one is not known."""
