@@ -38,11 +38,15 @@ class StackedTakes:
     def markers_in_body(self, body: int, moving: int) -> Float[Array, "frame marker 3"]:
         """Return the markers of the body `moving` in the axes of `body`, in metres.
 
-        Markers that belong to both bodies are left out.
+        Markers that belong to both bodies are left out. A sensor has its origin.
         """
-        markers = self.markers_in_world(moving, without=body)
-        T_body_world = self.T_body_world[:, body, None]
-        return np.ascontiguousarray(geometry.apply(T_body_world, markers))
+        from marey.joints.stacked_takes_kernel import markers_in_body  # numba is slow
+
+        points, on_body = self.points, self.member[:, moving] & ~self.member[:, body]
+        if not self.member[:, moving].any():
+            points, on_body = self.T[:, moving, None, :3, 3].copy(), np.ones(1, bool)
+        columns = np.flatnonzero(on_body)
+        return np.asarray(markers_in_body(self.T_body_world, body, points, columns))
 
     def markers_in_world(
         self, body: int, *, without: int | None = None
@@ -59,6 +63,12 @@ class StackedTakes:
         if without is not None:
             on_body = on_body & ~self.member[:, without]
         return self.points[:, on_body]
+
+    def relative_poses(self, a: int, b: int) -> Float[Array, "frame 4 4"]:
+        """Return the poses of b in a; NaN where one of them has none."""
+        from marey.joints.stacked_takes_kernel import relative_poses  # numba is slow
+
+        return np.asarray(relative_poses(self.T_body_world, self.T, a, b))
 
     def marker_noise_covariance(
         self, moments: SphereMoments, axes: BodyNoise, moving: BodyNoise | None

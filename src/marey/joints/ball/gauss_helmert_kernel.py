@@ -7,9 +7,8 @@ stay in registers.
 # mypy: ignore-errors
 
 import numpy as np
-from numba import njit
 
-from marey.numerics.jit import FAST, lean
+from marey.numerics.jit import FAST, lean, njit
 from marey.numerics.median_kernel import median_of_five
 from marey.numerics.vector3_kernel import dot
 

@@ -15,9 +15,9 @@ for a circle (Eq. 6). All markers share the centre; each has its own radius.
 """
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.joints.sphere.moments import SphereMoments
+from marey.numerics import Float
 
 Basis = Float[np.ndarray, "3 directions"]
 Center = Float[np.ndarray, " 3"]

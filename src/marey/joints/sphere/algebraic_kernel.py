@@ -5,10 +5,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from marey.joints.sphere.symmetric_kernel import pseudo_inverse
-from marey.numerics.jit import inner, lean
+from marey.numerics.jit import inner, lean, njit
 
 
 class MarkerMoments(NamedTuple):

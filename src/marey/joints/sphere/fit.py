@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.errors import DataError
 from marey.joints.ball.closed_form import FREE_SD_M, NOISE_UNCERTAINTY
@@ -13,6 +12,8 @@ from marey.joints.sphere import algebraic, geometric
 from marey.joints.sphere.algebraic import AlgebraicFit
 from marey.joints.sphere.moments import SphereMoments, compute_moments, pool_moments
 from marey.joints.sphere.sandwich import sandwich_covariance
+from marey.numerics import Float
+from marey.numerics.robust import chi_squared_quantile
 from marey.numerics.thresholds import FEW, MAX_PLAY_RAD
 from marey.options import Options, choice
 
@@ -284,14 +285,13 @@ def _classify(
         hinge: Fit of a circle in the plane across the axis.
         noise: Prior covariance of the noise.
     """
-    from scipy.special import chdtri  # slow to import
-
     value, vector = principal
     expected = np.zeros(3)
     if noise is not None:
         expected = np.einsum("ik,ij,jk->k", vector, noise, vector)
     freedom = ball.freedom
-    limit = (1.0 + NOISE_UNCERTAINTY) * chdtri(freedom, FALSE_ALARM_RATE) / freedom
+    limit = chi_squared_quantile(FALSE_ALARM_RATE, round(freedom)) / freedom
+    limit *= 1.0 + NOISE_UNCERTAINTY
     rounding = algebraic.ROUNDING * value[-1]
     ball_noise, hinge_noise = (max(fit.variance, rounding) for fit in (ball, hinge))
     at_rest = _rest_noise_ratio(freedom) * min(ball_noise, hinge_noise)

@@ -53,7 +53,7 @@ from marey.joints.sphere.sides import (
     remove_bias,
 )
 from marey.joints.stacked_takes import StackedTakes
-from marey.numerics import Array, Bool, Float, Int, geometry
+from marey.numerics import Array, Bool, Float, Int
 from marey.options import options_from
 
 Rows = Int[Array, " row"]
@@ -94,9 +94,11 @@ class _PairFit:
     @property
     def residual(self) -> float:
         """Root mean square distance of the two centres, in metres."""
-        center_b = geometry.apply(self.both_seen, self.in_b.center)
-        square = np.sum((center_b - self.in_a.center) ** 2, axis=-1)
-        return float(np.sqrt(np.mean(square)))
+        from marey.joints.sphere.radii_kernel import sum_residuals  # numba is slow
+
+        centers = self.in_a.center, self.in_b.center
+        sums = sum_residuals(self.both_seen, *centers, np.eye(3))
+        return float(np.sqrt(sums.square[0]))
 
 
 def fit(takes: tuple[Bodies, ...], **options: Any) -> JointFits:
@@ -191,7 +193,7 @@ def _fit_pair(
         for body, moving in ((a, b), (b, a))
     ]
     starts = [path.fit_moments(estimator) for path in paths]
-    T_a_b = takes.T_body_world[:, a] @ takes.T[:, b]
+    T_a_b = takes.relative_poses(a, b)
     both_seen = T_a_b[poses_seen(T_a_b[:, None])[:, 0]]
     two_sided = all(usable) and len(both_seen) >= MIN_POSITIONS
     axes = np.full((6, 6), np.nan)
@@ -272,11 +274,9 @@ def _two_sided_row(pair_fit: _PairFit) -> dict[str, Any]:
         free = FREE_SD_M**2 * np.outer(along, along)
     elif in_a.kind == "fixed":
         free = FREE_SD_M**2 * np.eye(6)
-    system = uncorrected_system(_equations(T_a_b))
     return {
         **_fields_of_sides(in_a, in_b),
         "residual": replace(pair_fit, in_a=in_a, in_b=in_b).residual,
-        "spread": np.sqrt(system.eigenvalues[0].clip(0.0)),
         "covariance": pair_fit.covariance + free,
         "axis_covariance": pair_fit.axis_covariance,
     }

@@ -16,11 +16,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.joints.noise import MIN_INFORMATION_SHARE, BodyNoise
 from marey.joints.sphere.algebraic import ROUNDING, Basis, Center
 from marey.joints.sphere.sandwich import sandwich_covariance
+from marey.numerics import Float
+from marey.numerics.resampling import evenly_spaced
+from marey.numerics.robust import chi_squared_survival
 
 if TYPE_CHECKING:
     from marey.joints.sphere.radii_kernel import RadiusSums
@@ -43,8 +45,6 @@ does not hold and the start is kept. Chosen by hand."""
 
 Points = Float[np.ndarray, "frame marker 3"]
 Scores = Float[np.ndarray, "frame marker directions"]
-
-NO_SCORES = np.zeros((0, 0, 3))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,16 +71,13 @@ class EstimatingEquation:
     """Scores of all positions at a centre; at the best centre they sum to zero."""
 
     score: Scores
-    """Of each marker in each frame; the last may be the residual of two centres."""
+    """Of each marker in each frame."""
 
     hessian: Float[np.ndarray, "marker directions directions"]
     """Negative derivative of the sum of each marker's scores by the centre."""
 
-    variance: float = 1.0
+    variance: float
     """Mean squared error of a radius, in square metres."""
-
-    has_residual: bool = False
-    """Whether the last "marker" is the residual of two centres."""
 
     @property
     def influence(self) -> Float[np.ndarray, "frame directions"]:
@@ -89,36 +86,62 @@ class EstimatingEquation:
 
     @property
     def disagreement(self) -> Float[np.ndarray, "directions directions"]:
-        """Covariance of the centre due to the disagreement of markers.
-
-        Markers on skin slide with the motion of the limb, equally in every frame: all
-        frames share one error. Single markers then give different centres. If a
-        chi-square test finds that they disagree, this is the jackknife covariance over
-        markers; otherwise it is zero.
-        """
-        from scipy.special import chdtri  # slow to import
-
-        from marey.joints.sphere.symmetric_kernel import count_rank
-
-        n_markers = self.score.shape[1] - self.has_residual
-        directions = self.score.shape[2]
-        total = self.score.sum(axis=0)
-        square, freedom = 0.0, 0 if self.has_residual else -directions
-        for m in range(n_markers):
-            of_marker = sandwich_covariance(self.score[:, m])
-            square += total[m] @ inverse(of_marker, 1e-9) @ total[m]
-            freedom += count_rank(of_marker, directions * np.finfo(float).eps)
-        limit = chdtri(max(freedom, 1), DISAGREEMENT_LEVEL)
-        if n_markers < 2 or freedom < 1 or square <= limit:
-            return np.zeros((directions, directions))
-        without = self.hessian.sum(axis=0) - self.hessian[:n_markers]
-        steps = np.stack([inverse(without[m]) @ total[m] for m in range(n_markers)])
-        return np.asarray((1.0 - 1.0 / n_markers) * steps.T @ steps)
+        """Covariance of the centre due to the disagreement of markers."""
+        square, freedom = sum_chi_squares(self.score)
+        return marker_disagreement(
+            self.hessian.sum(axis=0),
+            self.hessian,
+            self.score.sum(axis=0),
+            square,
+            freedom - self.score.shape[2],
+        )
 
     @property
     def covariance(self) -> Float[np.ndarray, "directions directions"]:
         """Sandwich covariance of the centre, in square metres."""
         return np.asarray(sandwich_covariance(self.influence) + self.disagreement)
+
+
+def sum_chi_squares(score: Scores) -> tuple[float, int]:
+    """Return the chi-square of the sums of each marker's scores, and its freedom."""
+    from marey.joints.sphere.symmetric_kernel import count_rank
+
+    square, freedom = 0.0, 0
+    for m in range(score.shape[1]):
+        covariance, total = sandwich_covariance(score[:, m]), score[:, m].sum(axis=0)
+        square += float(total @ inverse(covariance, 1e-9) @ total)
+        freedom += count_rank(covariance, len(total) * np.finfo(float).eps)
+    return square, freedom
+
+
+def marker_disagreement(
+    hessian: Float[np.ndarray, "n n"],
+    of_markers: Float[np.ndarray, "marker n n"],
+    score: Float[np.ndarray, "marker n"],
+    square: float,
+    freedom: int,
+) -> Float[np.ndarray, "n n"]:
+    """Return the covariance of an estimate due to the disagreement of markers.
+
+    Markers on skin slide with the motion of the limb, equally in every frame: all
+    frames share one error. Single markers then give different centres. If a chi-square
+    test finds that they disagree, this is the jackknife covariance over markers;
+    otherwise it is zero.
+
+    Args:
+        hessian: Of all markers, and of what else is fitted.
+        of_markers: The part of each marker.
+        score: Sum of each marker's scores.
+        square: From `sum_chi_squares`.
+        freedom: Its freedom, without that of the estimate.
+    """
+    n = len(score)
+    if n < 2 or freedom < 1:
+        return np.zeros_like(hessian)
+    if chi_squared_survival(square, freedom) >= DISAGREEMENT_LEVEL:
+        return np.zeros_like(hessian)
+    steps = np.stack([inverse(hessian - of_markers[m]) @ score[m] for m in range(n)])
+    return np.asarray((1.0 - 1.0 / n) * steps.T @ steps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,7 +176,8 @@ def refine_center(points: Points, center: Center, basis: Basis) -> Center:
 
     P = basis @ basis.T
     points = np.ascontiguousarray(points)
-    found = radii_kernel.refine_center(points, center, P, ROUNDING, MAX_ITERATIONS)
+    limits = ROUNDING, TINY_STEP, MAX_ITERATIONS
+    found = radii_kernel.refine_center(points, center, P, *limits)
     return np.asarray(found)
 
 
@@ -209,14 +233,14 @@ def radial_scatter(
     return float(sums.square.sum()), np.where(sums.count > 0, sums.radius, np.nan)
 
 
-def _sum_radii(
-    points: Points, center: Center, basis: Basis, score: Points = NO_SCORES
-) -> "RadiusSums":
-    """Return the sums over the radii, in the basis; write scores if there is room."""
+def _sum_radii(points: Points, center: Center, basis: Basis) -> "RadiusSums":
+    """Return the sums over the radii, in the basis; mean directions in the world."""
     from marey.joints.sphere.radii_kernel import sum_radii  # numba is slow to import
 
-    sums = sum_radii(np.ascontiguousarray(points), center, basis @ basis.T, score)
-    return sums._replace(  # type: ignore[no-any-return]
+    sums: RadiusSums = sum_radii(np.ascontiguousarray(points), center, basis @ basis.T)
+    if basis.shape[0] == basis.shape[1]:
+        return sums
+    return sums._replace(
         score=sums.score @ basis,
         gauss_newton=basis.T @ sums.gauss_newton @ basis,
         turning=basis.T @ sums.turning @ basis,
@@ -231,17 +255,19 @@ def estimating_equation(
     The first term of the Hessian is that of Gauss and Newton. Noise makes it too large,
     because it rotates the radii; the second-order term corrects that.
     """
-    score = np.zeros(points.shape)
-    sums = _sum_radii(points, center, basis, score)
-    if basis.shape[1] < basis.shape[0]:
-        score = score @ basis
+    from marey.joints.sphere.radii_kernel import write_scores  # numba is slow to import
+
+    sums, points = _sum_radii(points, center, basis), np.ascontiguousarray(points)
+    expected = np.zeros((points.shape[1], basis.shape[1]))
     hessian = _hessian(sums)
     if bias is not None:
-        seen = ~np.isnan(points[..., 0])
-        score -= seen[..., None] * bias.at(center, basis)
+        expected = bias.at(center, basis)
         hessian += sums.count[:, None, None] * bias.derivative
+    score = np.empty(points.shape)
+    write_scores(points, center, basis @ basis.T, sums, expected @ basis.T, score)
     hessian = limit_noise_share(hessian, sums.gauss_newton)
-    return EstimatingEquation(score, hessian, _radius_variance(sums))
+    in_basis = score if basis.shape[0] == basis.shape[1] else score @ basis
+    return EstimatingEquation(in_basis, hessian, _radius_variance(sums))
 
 
 def _radius_variance(sums: "RadiusSums") -> float:
@@ -261,8 +287,11 @@ def axis_noise_bias(
 ) -> AxisNoiseBias:
     """Return the expected score due to the noise of the axes, near a centre.
 
-    Its derivative by the centre is a forward difference.
+    The mean over a sample of the frames that show a marker; its derivative by the
+    centre is a forward difference.
     """
+    seen = np.flatnonzero(np.isfinite(points[..., 0]).any(axis=1))
+    points = points[seen[evenly_spaced(len(seen))]]
     step = np.sqrt(np.finfo(float).eps) * farthest_position(points, center)
     score = _expected_score(points, center, basis, noise)
     derivative = np.zeros((*score.shape, score.shape[1]))
@@ -276,8 +305,9 @@ def axis_noise_bias(
 
 def farthest_position(points: Points, center: Center) -> float:
     """Return the largest distance of a position from a centre, in metres."""
-    arm = points - center
-    return float(np.sqrt(np.nanmax(np.einsum("fmi,fmi->fm", arm, arm))))
+    from marey.joints.sphere import radii_kernel  # numba is slow to import
+
+    return float(radii_kernel.farthest_position(np.ascontiguousarray(points), center))
 
 
 def limit_noise_share(

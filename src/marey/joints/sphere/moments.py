@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+
+from marey.numerics import Float
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""Sums over the radii of markers about a centre, in one pass over memory, compiled.
+"""Sums over the radii of markers about a centre, and over residuals, compiled.
 
 Points are (frame, marker, 3), NaN where unseen. Radii are measured in the directions of
 a projection P: all three of a sphere, or the two across the axis of a circle.
@@ -9,11 +9,10 @@ a projection P: all three of a sphere, or the two across the axis of a circle.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from marey.joints.sphere.symmetric_kernel import pseudo_inverse, smallest_ratio
-from marey.numerics.jit import inner, lean
-from marey.numerics.vector3_kernel import cross, dot, rotate
+from marey.numerics.jit import inner, lean, njit
+from marey.numerics.vector3_kernel import cross, dot, rotate, rotate_back, set_vector
 
 
 class RadiusSums(NamedTuple):
@@ -21,11 +20,12 @@ class RadiusSums(NamedTuple):
 
     count: np.ndarray  # (marker): positions seen
     radius: np.ndarray  # (marker): mean distance from the centre, in metres
+    direction: np.ndarray  # (marker, 3): mean of the directions u from the centre
     square: np.ndarray  # (marker): sum of the squared errors e of the radii
     score: np.ndarray  # (marker, 3): sum of e j, with j the derivative of the radius
     gauss_newton: np.ndarray  # (marker, 3, 3): sum of j j^T
     curvature: np.ndarray  # (marker): sum of e / radius
-    turning: np.ndarray  # (marker, 3, 3): sum of e / radius u u^T, directions u
+    turning: np.ndarray  # (marker, 3, 3): sum of e / radius u u^T
 
 
 @inner
@@ -34,6 +34,7 @@ def _no_sums(n_markers):
     return RadiusSums(
         np.zeros(n_markers),
         np.zeros(n_markers),
+        np.zeros((n_markers, 3)),
         np.zeros(n_markers),
         np.zeros((n_markers, 3)),
         np.zeros((n_markers, 3, 3)),
@@ -49,22 +50,6 @@ def _arm(x, center, P):
     a, b, c = rotate(P, (a, b, c))
     square = a * a + b * b + c * c
     return a, b, c, np.sqrt(square) if square >= 0.0 else -1.0
-
-
-@lean
-def _write_means(points, center, P, sums, mean):
-    """Write number of positions, radius and mean direction of every marker."""
-    for m in range(points.shape[1]):
-        count, radius, u, v, w = 0.0, 0.0, 0.0, 0.0, 0.0
-        for f in range(points.shape[0]):
-            a, b, c, length = _arm(points[f, m], center, P)
-            if length >= 0.0:
-                inverse = 1.0 / length if length > 0.0 else 0.0
-                count, radius = count + 1.0, radius + length
-                u, v, w = u + a * inverse, v + b * inverse, w + c * inverse
-        per_frame = 1.0 / max(count, 1.0)
-        sums.count[m], sums.radius[m] = count, radius * per_frame
-        mean[m, 0], mean[m, 1], mean[m, 2] = u * per_frame, v * per_frame, w * per_frame
 
 
 @lean
@@ -90,44 +75,108 @@ def _add_products(total, factor, a, b, c):
     )
 
 
+@lean
+def _write_directions(points, m, center, P, out):
+    """Write directions and radii of a marker's positions; return how many are seen.
+
+    Those seen stand one after another, so that loops over them have no branches and
+    are compiled to vector instructions.
+    """
+    n = 0
+    for f in range(points.shape[0]):
+        a, b, c, length = _arm(points[f, m], center, P)
+        if length >= 0.0:
+            out[0, n], out[1, n], out[2, n], out[3, n] = a, b, c, length
+            n += 1
+    for k in range(n):
+        inverse = 1.0 / out[3, k] if out[3, k] > 0.0 else 0.0
+        out[0, k] *= inverse
+        out[1, k] *= inverse
+        out[2, k] *= inverse
+        out[4, k] = inverse
+    return n
+
+
+@lean
+def _write_means(directions, n, m, sums):
+    """Write number of positions, radius and mean direction of a marker."""
+    radius, u, v, w = 0.0, 0.0, 0.0, 0.0
+    for k in range(n):
+        radius += directions[3, k]
+        u += directions[0, k]
+        v += directions[1, k]
+        w += directions[2, k]
+    share = 1.0 / max(n, 1)
+    sums.count[m], sums.radius[m] = n, radius * share
+    set_vector(sums.direction[m], (u * share, v * share, w * share))
+
+
+@lean
+def _write_sums(directions, n, m, sums):
+    """Write the other sums of a marker."""
+    radius, (u, v, w) = sums.radius[m], sums.direction[m]
+    square, curvature, s0, s1, s2 = 0.0, 0.0, 0.0, 0.0, 0.0
+    gauss_newton = turning = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    for k in range(n):
+        a, b, c = directions[0, k], directions[1, k], directions[2, k]
+        error = directions[3, k] - radius
+        ratio = error * directions[4, k]
+        square += error * error
+        curvature += ratio
+        turning = _add_products(turning, ratio, a, b, c)
+        a, b, c = a - u, b - v, c - w
+        gauss_newton = _add_products(gauss_newton, 1.0, a, b, c)
+        s0, s1, s2 = s0 + error * a, s1 + error * b, s2 + error * c
+    sums.square[m], sums.curvature[m] = square, curvature
+    set_vector(sums.score[m], (s0, s1, s2))
+    _write_symmetric(gauss_newton, sums.gauss_newton[m])
+    _write_symmetric(turning, sums.turning[m])
+
+
 @njit(cache=True, error_model="numpy")
-def sum_radii(points, center, P, score):
-    """Return the `RadiusSums`; write the score of each position, if there is room.
+def sum_radii(points, center, P):
+    """Return the `RadiusSums`.
 
     Args:
         points: The positions.
         center: The centre.
         P: Projection onto the directions in which radii are measured.
-        score: (frame, marker, 3), zero; or of no frames.
     """
     n_frames, n_markers = points.shape[:2]
-    sums, mean = _no_sums(n_markers), np.zeros((n_markers, 3))
-    _write_means(points, center, P, sums, mean)
+    sums, directions = _no_sums(n_markers), np.empty((5, n_frames))
     for m in range(n_markers):
-        radius, u, v, w = sums.radius[m], mean[m, 0], mean[m, 1], mean[m, 2]
-        square, curvature, s0, s1, s2 = 0.0, 0.0, 0.0, 0.0, 0.0
-        gauss_newton = turning = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-        for f in range(n_frames):
+        n = _write_directions(points, m, center, P, directions)
+        _write_means(directions, n, m, sums)
+        _write_sums(directions, n, m, sums)
+    return sums
+
+
+@njit(cache=True, error_model="numpy")
+def write_scores(points, center, P, sums, bias, out):
+    """Write the score of every position without its expectation; 0 where unseen.
+
+    Args:
+        points: The positions.
+        center: The centre.
+        P: Projection onto the directions in which radii are measured.
+        sums: The `RadiusSums` at the centre.
+        bias: (marker, 3): expected score of a position.
+        out: (frame, marker, 3).
+    """
+    for f in range(points.shape[0]):
+        for m in range(points.shape[1]):
             a, b, c, length = _arm(points[f, m], center, P)
             if length < 0.0:
+                set_vector(out[f, m], (0.0, 0.0, 0.0))
                 continue
-            error, inverse = length - radius, 1.0 / length if length > 0.0 else 0.0
-            a, b, c = a * inverse, b * inverse, c * inverse
-            square += error * error
-            curvature += error * inverse
-            turning = _add_products(turning, error * inverse, a, b, c)
-            a, b, c = a - u, b - v, c - w
-            gauss_newton = _add_products(gauss_newton, 1.0, a, b, c)
-            s0, s1, s2 = s0 + error * a, s1 + error * b, s2 + error * c
-            if f < len(score):
-                score[f, m, 0] = error * a
-                score[f, m, 1] = error * b
-                score[f, m, 2] = error * c
-        sums.square[m], sums.curvature[m] = square, curvature
-        sums.score[m, 0], sums.score[m, 1], sums.score[m, 2] = s0, s1, s2
-        _write_symmetric(gauss_newton, sums.gauss_newton[m])
-        _write_symmetric(turning, sums.turning[m])
-    return sums
+            error, inverse = (
+                length - sums.radius[m],
+                1.0 / length if length > 0 else 0.0,
+            )
+            u, v, w = sums.direction[m]
+            out[f, m, 0] = error * (a * inverse - u) - bias[m, 0]
+            out[f, m, 1] = error * (b * inverse - v) - bias[m, 1]
+            out[f, m, 2] = error * (c * inverse - w) - bias[m, 2]
 
 
 @inner
@@ -160,11 +209,10 @@ def expected_score(points, center, P, C, anchor):
         anchor: Point about which they rotate.
     """
     n_frames, n_markers = points.shape[:2]
-    sums, mean = _no_sums(n_markers), np.zeros((n_markers, 3))
+    sums = sum_radii(points, center, P)
     out, M = np.zeros((n_markers, 3)), _moments_in_basis(P, C)
-    _write_means(points, center, P, sums, mean)
     for m in range(n_markers):
-        R, u, v, w = sums.radius[m], mean[m, 0], mean[m, 1], mean[m, 2]
+        R, (u, v, w) = sums.radius[m], sums.direction[m]
         s0, s1, s2 = 0.0, 0.0, 0.0
         for f in range(n_frames if R > 0.0 else 0):
             a, b, c, length = _arm(points[f, m], center, P)
@@ -187,7 +235,7 @@ def expected_score(points, center, P, C, anchor):
 
 
 @njit(cache=True, error_model="numpy")
-def refine_center(points, center, P, rcond, max_iterations):
+def refine_center(points, center, P, rcond, tiny_step, max_iterations):
     """Return the nearby centre whose distances to each marker vary least.
 
     Gauss-Newton steps, which end when one does not reduce the cost.
@@ -197,12 +245,13 @@ def refine_center(points, center, P, rcond, max_iterations):
         center: The first centre.
         P: Projection onto the directions in which radii are measured.
         rcond: As in `pseudo_inverse`.
+        tiny_step: Step over the largest radius that is the last one.
         max_iterations: Largest number of steps.
     """
-    best, center, no_scores = np.inf, center.copy(), np.zeros((0, 0, 3))
+    best, center = np.inf, center.copy()
     best_center, total, score = center.copy(), np.empty((3, 3)), np.empty(3)
     for _ in range(max_iterations):
-        sums = sum_radii(points, center, P, no_scores)
+        sums = sum_radii(points, center, P)
         cost = sums.square.sum()
         if not cost < best:
             break
@@ -217,8 +266,8 @@ def refine_center(points, center, P, rcond, max_iterations):
             step = dot(inverse[i], score)
             center[i] += step
             length += step * step
-        if length <= 1e-22 * sums.radius.max() ** 2:
-            break
+        if length <= (tiny_step * sums.radius.max()) ** 2:
+            return center
     return best_center
 
 
@@ -250,3 +299,98 @@ def limit_noise_share(hessian, observed, smallest_share, rounding):
     blend = (smallest_share - smallest) / max(1.0 - smallest, rounding)
     blend = min(max(blend, 0.0), 1.0)
     return hessian + blend * (observed - hessian)
+
+
+class ResidualSums(NamedTuple):
+    """Means over all frames that show both bodies, with r = T_a_b c_b - c_a."""
+
+    count: np.ndarray  # (1): frames
+    residual: np.ndarray  # (3): mean of r
+    in_b: np.ndarray  # (3): mean of R^T P r
+    rotation: np.ndarray  # (3, 3): mean of R
+    square_rotation: np.ndarray  # (3, 3): mean of R^T P R
+    square: np.ndarray  # (1): mean of r^T P r
+
+
+@lean
+def _residual(T, center_a, center_b):
+    """Return the displacement of the second centre from the first in the axes of a."""
+    x, y, z = rotate(T, center_b)
+    return (
+        x + T[0, 3] - center_a[0],
+        y + T[1, 3] - center_a[1],
+        z + T[2, 3] - center_a[2],
+    )
+
+
+@njit(cache=True, error_model="numpy")
+def sum_residuals(T, center_a, center_b, P):
+    """Return the `ResidualSums` of a pair of bodies.
+
+    Args:
+        T: (frame, 4, 4), pose of b in a, NaN where one of them is occluded.
+        center_a: The joint in the axes of a.
+        center_b: The joint in the axes of b.
+        P: Projection onto the directions in a in which the residual is measured.
+    """
+    count, square = 0.0, 0.0
+    residual, in_b = np.zeros(3), np.zeros(3)
+    rotation, square_rotation = np.zeros((3, 3)), np.zeros((3, 3))
+    for f in range(len(T)):
+        r = _residual(T[f], center_a, center_b)
+        if not np.isfinite(r[0] + r[1] + r[2]):
+            continue
+        r_P = rotate(P, r)
+        r_b = rotate_back(T[f], r_P)
+        count, square = count + 1.0, square + dot(r, r_P)
+        for i in range(3):
+            residual[i] += r[i]
+            in_b[i] += r_b[i]
+            x = rotate(P, (T[f, 0, i], T[f, 1, i], T[f, 2, i]))
+            for j in range(3):
+                rotation[i, j] += T[f, i, j]
+                square_rotation[i, j] += (
+                    x[0] * T[f, 0, j] + x[1] * T[f, 1, j] + x[2] * T[f, 2, j]
+                )
+    share = 1.0 / max(count, 1.0)
+    return ResidualSums(
+        np.array([count]),
+        residual * share,
+        in_b * share,
+        rotation * share,
+        square_rotation * share,
+        np.array([square * share]),
+    )
+
+
+@njit(cache=True, error_model="numpy")
+def write_residual_scores(T, center_a, center_b, P, bias, out):
+    """Write (r, -R^T P r) + bias of every frame that shows both bodies; others stay.
+
+    Args:
+        T: As in `sum_residuals`.
+        center_a: As in `sum_residuals`.
+        center_b: As in `sum_residuals`.
+        P: As in `sum_residuals`.
+        bias: (6), added to every frame.
+        out: (frame, 6).
+    """
+    for f in range(len(T)):
+        r = _residual(T[f], center_a, center_b)
+        if np.isfinite(r[0] + r[1] + r[2]):
+            in_b = rotate_back(T[f], rotate(P, r))
+            for i in range(3):
+                out[f, i], out[f, 3 + i] = r[i] + bias[i], bias[3 + i] - in_b[i]
+
+
+@njit(cache=True, error_model="numpy")
+def farthest_position(points, center):
+    """Return the largest distance of a position from a centre."""
+    largest = 0.0
+    for f in range(points.shape[0]):
+        for m in range(points.shape[1]):
+            x = points[f, m]
+            a, b, c = x[0] - center[0], x[1] - center[1], x[2] - center[2]
+            square = a * a + b * b + c * c
+            largest = square if square > largest else largest
+    return np.sqrt(largest)

@@ -1,7 +1,8 @@
 """Sandwich covariance of an estimate from the influence of every frame."""
 
 import numpy as np
-from jaxtyping import Float
+
+from marey.numerics import Float
 
 MAX_WINDOWS = 64
 """Number of windows into which the frames are divided. Higher makes windows shorter

@@ -3,10 +3,9 @@
 # mypy: ignore-errors
 
 import numpy as np
-from numba import njit
 
 from marey.joints.sphere.symmetric_kernel import pseudo_inverse
-from marey.numerics.jit import lean
+from marey.numerics.jit import lean, njit
 
 
 @lean

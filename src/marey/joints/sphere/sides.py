@@ -23,17 +23,20 @@ from marey.joints.sphere.fit import (
 )
 from marey.joints.sphere.geometric import (
     AxisNoiseBias,
-    EstimatingEquation,
     RadiusEquation,
     axis_noise_bias,
     estimating_equation,
     farthest_position,
     inverse,
     limit_noise_share,
+    marker_disagreement,
+    radial_scatter,
     remove_axis_bias,
+    sum_chi_squares,
     take_newton_steps,
 )
 from marey.joints.sphere.moments import SphereMoments, compute_moments
+from marey.joints.sphere.sandwich import sandwich_covariance
 from marey.joints.stacked_takes import StackedTakes
 from marey.numerics import Array, Float, geometry
 
@@ -67,11 +70,8 @@ class OneSidedFit(Sphere):
     @property
     def marker_distance(self) -> Float[Array, " marker"]:
         """Mean distance from the centre of each marker ever seen, in metres."""
-        distance = np.linalg.norm(self.points - self.center, axis=-1)
-        known = np.isfinite(distance)
-        seen = known.any(axis=0)
-        total = np.where(known, distance, 0.0).sum(axis=0)[seen]
-        return np.asarray(total / known.sum(axis=0)[seen])
+        _, radius = radial_scatter(self.points, self.center, np.eye(3))
+        return np.asarray(radius[np.isfinite(radius)])
 
 
 Sides = tuple[OneSidedFit, OneSidedFit]
@@ -276,7 +276,7 @@ def fit_both_centers(
         (center_a, center_b) in metres, and their covariance in square metres.
     """
     farthest = max(farthest_position(side.points, np.zeros(3)) for side in sides)
-    residual = _ResidualSums(T_a_b, sides)
+    residual = _ResidualForm(T_a_b, sides)
     basis = block_diagonal(*residual.bases)
 
     def step(centers: Array) -> Array:
@@ -295,31 +295,41 @@ def fit_both_centers(
 
     start = np.concatenate([side.center for side in sides])
     centers = take_newton_steps(step, start, farthest).reshape(2, 3)
-    covariance = _equation(residual, sides, centers).covariance
+    covariance = _covariance(residual, sides, centers)
     return centers, basis @ covariance @ basis.T
 
 
-def _equation(
-    residual: "_ResidualSums", sides: Sides, centers: Centers
-) -> EstimatingEquation:
-    """Return the weighted scores of radii and residual for (center_a, center_b)."""
+def _covariance(
+    residual: "_ResidualForm", sides: Sides, centers: Centers
+) -> Float[Array, "both both"]:
+    """Return the covariance of (center_a, center_b) in the bases of both sides.
+
+    Radii and residual are weighted by the inverse of their mean square.
+    """
     k = sides[0].basis.shape[1]
-    score, hessian = [], []
+    score, (_, hessian) = residual.scores(centers), residual.equation(centers)
+    of_markers, totals, square, freedom = [], [], 0.0, 0
     for i, (side, center) in enumerate(zip(sides, centers, strict=True)):
         equation = estimating_equation(side.points, center, side.basis, side.bias)
         weight, block = 1.0 / equation.variance, slice(i * k, i * k + k)
-        score.append(np.zeros((*equation.score.shape[:2], 2 * k)))
-        score[-1][..., block] = weight * equation.score
-        hessian.append(np.zeros((len(equation.hessian), 2 * k, 2 * k)))
-        hessian[-1][:, block, block] = weight * equation.hessian
-    return EstimatingEquation(
-        np.concatenate([*score, residual.scores(centers)[:, None]], axis=1),
-        np.concatenate([*hessian, residual.equation(centers)[1][None]]),
-        has_residual=True,
-    )
+        score[:, block] += weight * equation.score.sum(axis=1)
+        n_markers = len(equation.hessian)
+        of_side = np.zeros((n_markers, 2 * k, 2 * k))
+        total = np.zeros((n_markers, 2 * k))
+        of_side[:, block, block] = weight * equation.hessian
+        total[:, block] = weight * equation.score.sum(axis=0)
+        of_markers.append(of_side)
+        totals.append(total)
+        chi_square, rank = sum_chi_squares(equation.score)
+        square, freedom = square + chi_square, freedom + rank
+    each, total = np.concatenate(of_markers), np.concatenate(totals)
+    hessian = hessian + each.sum(axis=0)
+    disagreement = marker_disagreement(hessian, each, total, square, freedom)
+    covariance = sandwich_covariance(score @ inverse(hessian))
+    return np.asarray(covariance + disagreement)
 
 
-class _ResidualSums:
+class _ResidualForm:
     r"""The joint residual of a pair, summed over frames about the first centres.
 
     With the rotations R, the projection P across the axis of a hinge and the residual r
@@ -331,6 +341,8 @@ class _ResidualSums:
     """
 
     def __init__(self, T_a_b: Float[Array, "frame 4 4"], sides: Sides) -> None:
+        from marey.joints.sphere.radii_kernel import sum_residuals  # numba is slow
+
         self.sides, self.T_a_b = sides, T_a_b
         self.start = np.stack([side.center for side in sides])
         self.bases = sides[0].basis, sides[1].basis
@@ -343,17 +355,13 @@ class _ResidualSums:
             N @ B for N, B in zip(self._square_by_noise, self.bases, strict=True)
         ]
         self._information_of_noise = block_diagonal(*information)
-        self.known = np.isfinite(np.einsum("fij->f", T_a_b))
-        self.count = max(int(self.known.sum()), 1)
-        T, (B_a, B_b) = T_a_b[self.known], self.bases
-        residual = (geometry.apply(T, self.start[1]) - self.start[0]) @ B_a
-        rotation = B_a.T @ T[:, :3, :3] @ B_b
-        self._M = rotation.sum(axis=0) / self.count
-        flat = rotation.reshape(-1, rotation.shape[-1])
-        self._G = flat.T @ flat / self.count
-        self._mean = residual.sum(axis=0) / self.count
-        self._in_b = np.einsum("fki,fk->i", rotation, residual) / self.count
-        self._square = float(np.sum(residual**2)) / self.count
+        B_a, B_b = self.bases
+        sums = sum_residuals(T_a_b, self.start[0], self.start[1], B_a @ B_a.T)
+        self.count = max(float(sums.count[0]), 1.0)
+        self._M = B_a.T @ sums.rotation @ B_b
+        self._G = B_b.T @ sums.square_rotation @ B_b
+        self._mean, self._in_b = B_a.T @ sums.residual, B_b.T @ sums.in_b
+        self._square = float(sums.square[0])
         size = np.eye(len(self._mean))
         self._observed = np.block([[size, -self._M], [-self._M.T, self._G]])
 
@@ -394,13 +402,14 @@ class _ResidualSums:
 
     def scores(self, centers: Centers) -> Float[Array, "frame both"]:
         """Return the score of every frame, zero where a body is occluded."""
-        T, (B_a, B_b) = self.T_a_b[self.known], self.bases
-        residual = (geometry.apply(T, centers[1]) - centers[0]) @ B_a
-        in_b = np.einsum("fki,fk->fi", B_a.T @ T[:, :3, :3] @ B_b, residual)
-        score = np.zeros((len(self.T_a_b), 2 * B_a.shape[1]))
-        score[self.known] = np.concatenate([residual, -in_b], axis=1)
-        score[self.known] += self._expected_score(centers)
-        return score / self.variance(centers)
+        from marey.joints.sphere.radii_kernel import write_residual_scores
+
+        B_a, B_b = self.bases
+        basis, bias = block_diagonal(B_a, B_b), self._expected_score(centers)
+        score = np.zeros((len(self.T_a_b), 6))
+        arguments = self.T_a_b, *centers, B_a @ B_a.T, basis @ bias, score
+        write_residual_scores(*arguments)
+        return np.asarray(score @ basis / self.variance(centers))
 
 
 def _displacement_by_noise(side: OneSidedFit) -> Float[Array, "3 3"]:

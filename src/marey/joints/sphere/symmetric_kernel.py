@@ -6,9 +6,8 @@ For matrices of at most six rows a call of LAPACK costs more than its arithmetic
 # mypy: ignore-errors
 
 import numpy as np
-from numba import njit
 
-from marey.numerics.jit import inner, lean
+from marey.numerics.jit import inner, lean, njit
 from marey.numerics.vector3_kernel import set_diagonal
 
 MAX_ITERATIONS = 30
