@@ -22,11 +22,15 @@ from marey.anatomy.naming import (
     naming_cost,
 )
 from marey.numerics import geometry
-from marey.pipeline.stages.person_prior import merge_pieces, prefer_nameable_tree
+from marey.pipeline.stages.person_prior import (
+    merge_pieces,
+    prefer_nameable_tree,
+    prefer_person,
+)
 from marey.report import Finding, mark_name
 from marey.rig import build_skeletons, name_bodies
 from marey.segmentation import segment
-from marey.segmentation.body_poses import make_bodies
+from marey.segmentation.body_poses import make_bodies, merge_bodies
 from marey.segmentation.methods.overlap import default_names
 
 
@@ -383,6 +387,57 @@ def test_a_piece_of_a_thigh_is_merged_with_it(performer):
     together = merged.marker_body[:, None] == merged.marker_body
     assert (together == (bodies.marker_body[:, None] == bodies.marker_body)).all()
     assert [f.code for f in merged.findings].count("bodies-merged") == 1
+
+
+def test_people_who_exercise_on_the_spot_are_no_animal():
+    """Their hips do not move against each other, and have four legs together."""
+    takes = [
+        synth.human(seed=seed).record(
+            "exercise", seconds=6.0, rate=15.0, noise=5e-4, seed=seed, markers="set53"
+        )
+        for seed in (3, 5)
+    ]
+    points = [one.points + np.array([0.0, 1.5 * i, 0.0]) for i, one in enumerate(takes)]
+    parts = [one.truth.marker_joint + 100 * i for i, one in enumerate(takes)]
+    owner = np.unique(np.concatenate(parts), return_inverse=True)[1]
+    members = owner == np.arange(owner.max() + 1)[:, None]
+    take = marey.Take(
+        rate=15.0,
+        points=np.concatenate(points, axis=1),
+        labels=tuple(f"m{i}" for i in range(len(owner))),
+    )
+    bodies = make_bodies(take, default_names(len(members)), members, owner)
+    joints = marey.fit_joints(bodies)
+    tree = prefer_nameable_tree(bodies, joints, marey.infer_tree(joints))
+    namings = name_bodies(bodies, joints, tree)[1]
+    assert [naming.kind for naming in namings] == ["human", "human"]
+    below = tree.parent >= 0
+    person = np.arange(len(members)) < len(members) // 2
+    assert (person[below] == person[tree.parent[below]]).all()
+
+
+def test_of_clusterings_that_agree_as_well_the_one_that_makes_a_person_is_taken(
+    performer,
+):
+    """Thighs and hips in one body make no person; the true bodies do."""
+    take, bodies, joints, tree = performer
+    names = true_names(take, bodies)
+    legs = [i for i, name in enumerate(names) if "Leg" in name]
+    target = np.where(np.isin(np.arange(len(names)), legs), names.index("Hips"), -1)
+    target = np.where(target < 0, np.arange(len(names)), target)
+
+    def join(takes):
+        fits = marey.fit_joints(takes[0])
+        return takes, fits, marey.infer_tree(fits)
+
+    coarse = merge_bodies((bodies,), target)
+    found = join(coarse)
+    tried = [(0.91, coarse), (0.9, (bodies,))]
+    chosen, _, _ = prefer_person(found, coarse, tried, join)
+    assert (chosen[0].marker_body == bodies.marker_body).all()
+    assert [f.code for f in chosen[0].findings].count("bodies-chosen") == 1
+    person = (bodies,), joints, tree
+    assert prefer_person(person, (bodies,), tried, join) is person
 
 
 def test_bodies_of_a_person_are_not_merged(performer):

@@ -16,6 +16,7 @@ from marey import DataError, OptionError, synth
 from marey.numerics import geometry
 from marey.numerics.resampling import symmetric_sample
 from marey.segmentation import REGISTRY, segment
+from marey.segmentation.clusters.cross_validation import LeaveOneOut, weighted_poses
 from marey.segmentation.clusters.model_selection import (
     Clustering,
     cluster_markers,
@@ -166,6 +167,25 @@ def test_no_single_change_improves_a_cover(rng):
         value = naive.cover_worth(odds, cover, MEMBERSHIP_PRICE)
         for other in naive.cover_neighbours(cover, MAX_BODIES_PER_MARKER):
             assert naive.cover_worth(odds, other, MEMBERSHIP_PRICE) <= value + 1e-6
+
+
+@pytest.mark.parametrize("n_markers", [7, 12])
+def test_leverage_predicts_the_error_of_a_marker_that_is_left_out(rng, n_markers):
+    """One pose of all markers, in place of one pose without each."""
+    T_world_body = geometry.transform_exp(0.3 * rng.normal(size=(100, 6)))
+    noise = 2e-3 * rng.normal(size=(100, n_markers, 3))
+    shape = 0.1 * rng.normal(size=(n_markers, 3))
+    points = geometry.apply(T_world_body[:, None], shape) + noise
+    squares = []
+    for marker in range(n_markers):
+        others = np.arange(n_markers) != marker
+        T = weighted_poses(points[:, others], np.ones(n_markers - 1))
+        local = geometry.apply(geometry.inverse(T), points[:, marker])
+        squares.append(np.sum((local - np.median(local, axis=0)) ** 2))
+    stats, odds = pair_statistics([points]), np.zeros((n_markers, n_markers))
+    cost = LeaveOneOut([points], stats, odds).cost(np.ones((1, n_markers), dtype=bool))
+    error = np.sqrt(np.array(squares) / len(points))
+    assert cost == pytest.approx(np.log(error + stats.noise).sum(), abs=0.3)
 
 
 def test_a_marker_on_a_joint_line_belongs_to_both():

@@ -48,6 +48,11 @@ def test_segments_of_a_program_have_its_tree_in_any_spelling():
     assert "PELVIS" not in parents
 
 
+def test_each_program_is_recognised_by_its_names():
+    for program, parents in sensor_trees().items():
+        assert recognise_program(tuple(parents))[0] == program
+
+
 def test_a_missing_segment_is_contracted():
     program, parents = recognise_program(tuple(n for n in XSENS if n != "L3"))
     assert program == "Xsens MVN"

@@ -80,6 +80,9 @@ def in_words(label):
         ("genou_droit", "RightUpperLeg RightLowerLeg"),
         ("coscia_dx", "RightUpperLeg"),
         ("rodilla izq", "LeftUpperLeg LeftLowerLeg"),
+        ("onderbeen_rechts", "RightLowerLeg"),
+        ("fot_vänster", "LeftFoot"),
+        ("右足首", "RightLowerLeg RightFoot"),
         ("WaistLBack", "Hips"),
         ("SACRUM", "Hips"),
         ("L_SHANK_3", "LeftLowerLeg"),
@@ -117,6 +120,7 @@ def test_an_ambiguous_word_has_all_its_meanings():
         ("Chest", "RightUpperArm"),
         ("RightLowerLeg",),
     }
+    assert ("Hips",) in bodies_of_label("LF_hip")
 
 
 def test_every_word_of_the_table_is_read():

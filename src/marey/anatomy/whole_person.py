@@ -31,6 +31,11 @@ SPINE_SHARE, NECK_SHARE, CLAVICLE_SHARE = 0.5, 0.75, 0.15
 the inner end of a clavicle between the middle of the shoulders and its own: shares of
 the way. Higher is further from the hips. Chosen by hand."""
 
+MAX_LENGTH_ERROR = 0.25
+"""Largest difference of the reach of markers along a shank or forearm from its usual
+length, as a share of it, for them to end where the bone does. Higher takes markers in
+the middle of a limb for its end. Chosen by hand."""
+
 HAND_OF_STATURE, TOES_OF_STATURE, TIP_OF_STATURE = 0.108, 0.071, 0.043
 """Length of a hand, distance from ankle to toe joint and from there to the tip, along
 the foot, as shares of the stature: a foot of 0.152 (Drillis and Contini 1966) with the
@@ -198,11 +203,19 @@ def _extend(
     direction: Vector,
     stature: float,
 ) -> Skeleton:
-    """Return the skeleton with the next part of a limb that ends too early."""
+    """Return the skeleton with the next part of a limb that ends too early.
+
+    It begins where the markers of the limb end, such as a keypoint of the ankle, if
+    the limb has about its usual length up to there.
+    """
     name, added = side + part, side + next_part
     if name not in skeleton.names or added in skeleton.names:
         return skeleton
     length = BONE_OF_STATURE[next_part] * stature
+    on_limb = skeleton.marker_joint == skeleton.index(name)
+    reach = float((skeleton.marker_offset[on_limb] @ direction).max(initial=0.0))
+    if abs(reach - length) < MAX_LENGTH_ERROR * length:
+        length = reach
     skeleton = _append(skeleton, added, name, length * direction)
     if next_part == vrm.HAND:
         tip = HAND_OF_STATURE * stature * direction

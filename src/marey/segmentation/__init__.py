@@ -7,7 +7,7 @@ file in `methods` (see `marey.segmentation.contract`) and one line in `REGISTRY`
 marker set is one TOML file in `marker_sets`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import overload
@@ -33,6 +33,7 @@ from marey.segmentation.contract import SegmentationTask, Suitability
 from marey.segmentation.labels.match import (
     labels_contradict_motion as labels_contradict_motion,
 )
+from marey.segmentation.methods import overlap
 from marey.segmentation.methods.sensors import recognise_program
 from marey.segmentation.sensors_on_bodies import attach_sensors as attach_sensors
 from marey.segmentation.template import Template as Template
@@ -114,6 +115,19 @@ def segment(
     is_mixed = task.has_markers and task.has_sensors and method != "sensors"
     found = _find_both(task, method) if is_mixed else _find_bodies(task, method)
     return found[0] if isinstance(takes, Take) else with_common_bodies(found)
+
+
+def candidate_bodies(
+    takes: Sequence[Take],
+) -> Iterator[tuple[float, tuple[Bodies, ...]]]:
+    """Return the bodies of unlabelled markers by each clustering that "overlap" tries.
+
+    Each with its mean agreement with all of them (adjusted Rand index), the first with
+    an advantage. None if several subjects are stated.
+    """
+    task = SegmentationTask(tuple(take.measured for take in takes))
+    for agreement, found in overlap.candidate_bodies(task):
+        yield agreement, with_common_bodies(found)
 
 
 def _find_bodies(

@@ -23,6 +23,7 @@ from marey.joint_fits import JointFits
 from marey.topology.loops import find_loops, merge_coincident_joints
 from marey.topology.pruning import DOUBTFUL_EDGE_COST as DOUBTFUL_EDGE_COST
 from marey.topology.pruning import (
+    MAX_DOUBTFUL_SPACING,
     remove_marker_edges,
     remove_open_edges,
     spurious_edges,
@@ -138,6 +139,26 @@ def alternative_trees(
         for new in np.flatnonzero(others):
             edges = np.append(used[used != old], new)
             other = _rooted_tree(joints, cost, edges, None)
+            yield replace(other, loops=tree.loops)
+
+
+def divided_trees(
+    joints: JointFits, tree: Tree, *, subjects: Sequence[str] = ()
+) -> Iterator[Tree]:
+    """Return the trees that lack one doubtful joint between bodies far apart.
+
+    People who stand side by side and do not move against each other may be joined.
+
+    Args:
+        joints: Candidate joints of all pairs.
+        tree: The tree to start from.
+        subjects: As for `infer_tree`.
+    """
+    cost = _separate_subjects(joints, edge_costs(joints), subjects)
+    used = tree.edge[tree.edge >= 0]
+    for old in tree.edge[tree.margin < DOUBTFUL_MARGIN]:
+        if joints.marker_spacing[old] > MAX_DOUBTFUL_SPACING:
+            other = _rooted_tree(joints, cost, used[used != old], None)
             yield replace(other, loops=tree.loops)
 
 

@@ -102,12 +102,15 @@ def _interpretations(figure: NamingInput, up: Array) -> Iterator[PersonLimbs]:
     """Return the interpretations of the figure, for all pairs of low leaves as feet.
 
     Feet are in the lower half of the figure. Half of the bodies or more have names,
-    among them a thigh or a shank of both legs.
+    among them a thigh or a shank of both legs. Interpretations that cost more than an
+    earlier one, whatever the names, are left out: large figures have many.
     """
+    least = math.inf
     for feet in combinations(figure.low_leaves(up), 2):
         for trunk in _trunks(figure, feet, up):
-            limbs = _find_limbs(figure, feet, trunk, up)
+            limbs = _find_limbs(figure, feet, trunk, up, least)
             if limbs and limbs.has_legs and 2 * limbs.n_named >= len(figure.neighbours):
+                least = min(least, limbs.cost)
                 yield limbs
 
 
@@ -164,15 +167,20 @@ def _shoulder_junction(
 
 
 def _find_limbs(
-    figure: NamingInput, feet: Sequence[int], ends: _Trunk, up: Array
+    figure: NamingInput,
+    feet: Sequence[int],
+    ends: _Trunk,
+    up: Array,
+    max_cost: float = math.inf,
 ) -> PersonLimbs | None:
-    """Return the limbs of a figure whose feet and trunk are given.
+    """Return the limbs of a figure whose feet and trunk are given, None if it has none.
 
     Args:
         figure: The bodies.
         feet: Two leaves.
         ends: The trunk.
         up: The direction that the figure stands along.
+        max_cost: Cost of an interpretation that is not wanted.
     """
     height, trunk = figure.heights(up), ends.bodies
     legs = [figure.path(trunk[0], foot) for foot in feet]
@@ -183,6 +191,11 @@ def _find_limbs(
     arms = _find_arms(
         figure, trunk, [leaf for leaf in ends.others if leaf not in trunk]
     )
+    n_on_paths = len(trunk) + sum(map(len, (*legs, *arms))) - len(legs)
+    n_beside = len(figure.neighbours) - n_on_paths
+    is_costly = UNNAMED_BODY_COST * (n_beside + ends.n_missing) >= max_cost
+    if is_costly or 2 * n_on_paths < len(figure.neighbours):
+        return None
     chest = _chest_index(trunk, arms) if ends.has_head else len(trunk) - 1
     if ends.has_head and height[trunk[-1]] <= height[trunk[chest]]:
         return None
@@ -194,7 +207,7 @@ def _find_limbs(
     named_legs = _name_legs(figure, legs, clearance, length)
     named_arms = _name_arms(figure, arms, length)
     limbs = [*named_legs, *named_arms]
-    n_limb_bodies = sum(map(len, (*legs, *arms))) - len(limbs)
+    n_limb_bodies = sum(len(path) - 1 for path in (*legs, *arms))
     n_lost = len(figure.neighbours) - len(trunk) - n_limb_bodies
     n_absent = ends.n_missing + 2 - len(named_arms)
     return PersonLimbs(

@@ -17,9 +17,9 @@ from math import log
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy import names as vrm
+from marey.numerics import Float
 from marey.numerics.thresholds import OUTLIER_SD
 
 BONE_LENGTH = {
@@ -152,6 +152,8 @@ class _LimbModel:
         self.last = max(i for i, free in enumerate(self.is_optional) if not free)
         lengths = [BONE_LENGTH[name] for name in expected]
         self.joint_position = np.cumsum([0.0, *lengths]).tolist()
+        missing = [self._missing_cost(part) for part in range(len(expected))]
+        self.missing_costs = np.cumsum([0.0, *missing]).tolist()
 
     def readings(self) -> list[_Reading]:
         """Return all readings that are not far more costly than others."""
@@ -170,11 +172,8 @@ class _LimbModel:
         Of several pieces of one part, the one between the joints furthest apart.
         """
         best: dict[int, tuple[float, int, bool]] = {}
-        for body, (first, last) in enumerate(reading.parts):
-            while first < last and self.is_optional[first]:
-                first += 1
-            while first < last and self.is_optional[last]:
-                last -= 1
+        for body, parts in enumerate(reading.parts):
+            first, last = self._without_optional(*parts)
             if first == TRUNK:
                 continue
             is_end = last == self.last and last - first == 1
@@ -184,6 +183,14 @@ class _LimbModel:
                 is_clear = (first == last or is_end) and self._is_near(body, part)
                 best[part] = extent, body, is_clear
         return {self.order[part]: best[part][1:] for part in sorted(best)}
+
+    def _without_optional(self, first: int, last: int) -> tuple[int, int]:
+        """Return first and last of some parts without the optional ones at the ends."""
+        while first < last and self.is_optional[first]:
+            first += 1
+        while first < last and self.is_optional[last]:
+            last -= 1
+        return first, last
 
     def _is_near(self, body: int, part: int) -> bool:
         """Return whether a body may be a part: a stick beyond the hand is no hand."""
@@ -220,11 +227,13 @@ class _LimbModel:
 
     def _merging_cost(self, first: int, last: int) -> float:
         """Return the cost of joints that are missing between two parts."""
-        missing = (i for i in range(first + 1, last + 1) if not self._is_free(i))
-        costs = (
-            MISSING_END_COST if i == self.last else UNNAMED_BODY_COST for i in missing
-        )
-        return sum(costs, start=0.0)
+        return float(self.missing_costs[last + 1] - self.missing_costs[first + 1])
+
+    def _missing_cost(self, part: int) -> float:
+        """Return the cost of the joint before a part if it is missing."""
+        if self._is_free(part):
+            return 0.0
+        return MISSING_END_COST if part == self.last else UNNAMED_BODY_COST
 
     def _is_free(self, part: int) -> bool:
         """Return whether the joint before a part may be missing at no cost."""

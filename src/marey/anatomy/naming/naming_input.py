@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -38,7 +39,7 @@ MIN_HORIZONTAL_M = 1e-9
 division."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class NamingInput:
     """Positions of bodies and joints over time, and the tree that connects them."""
 
@@ -72,9 +73,20 @@ class NamingInput:
 
         The sum of the median distances from body to body.
         """
-        steps = np.diff(self.position[:, list(path)], axis=1)
-        median = column_medians(np.linalg.norm(steps, axis=-1))
-        return np.concatenate([[0.0], np.cumsum(np.nan_to_num(median))])
+        steps = [self._median_distance(*pair) for pair in pairwise(path)]
+        return np.concatenate([[0.0], np.cumsum(steps)])
+
+    def _median_distance(self, a: int, b: int) -> float:
+        """Return the median distance of two bodies in metres; 0 if it is not known."""
+        if (a, b) not in self._median_distances:
+            step = self.position[:, a] - self.position[:, b]
+            median = column_medians(np.linalg.norm(step, axis=-1)[:, None])
+            self._median_distances[a, b] = float(np.nan_to_num(median[0]))
+        return self._median_distances[a, b]
+
+    @cached_property
+    def _median_distances(self) -> dict[tuple[int, int], float]:
+        return {}
 
     def joint_distances(self, path: Sequence[int]) -> Float[Array, "_ _"]:
         """Return the distances between the joints along a path, in metres.

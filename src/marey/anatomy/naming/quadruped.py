@@ -6,7 +6,6 @@ The trunk may be one body, where hips and chest did not move against each other.
 from itertools import combinations
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy import names as vrm
 from marey.anatomy.naming.naming_input import (
@@ -18,6 +17,7 @@ from marey.anatomy.naming.naming_input import (
     mean_cosine,
     numbered,
 )
+from marey.numerics import Float
 
 Pair = tuple[int, int]
 

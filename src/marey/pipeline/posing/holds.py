@@ -5,11 +5,10 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.errors import OptionError
 from marey.motion import Motion
-from marey.numerics import geometry
+from marey.numerics import Float, geometry
 from marey.pipeline.posing.limits import read_table
 from marey.pose.contact.holds import Hold, find_holds
 from marey.report import Finding, mark_name

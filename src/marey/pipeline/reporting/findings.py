@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from jaxtyping import Bool, Shaped
 
 from marey.anatomy import names as vrm
 from marey.anatomy.naming import MIN_SIDE_CONFIDENCE, Naming
 from marey.bodies import Bodies
 from marey.joints import JointFits
+from marey.numerics import Bool, Shaped
 from marey.numerics.thresholds import SKIN_MOTION_M
 from marey.pipeline.options import SolveOptions
 from marey.pipeline.posing.settings import known_ground, record_options

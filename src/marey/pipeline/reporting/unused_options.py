@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool
 
 from marey.anatomy.names import is_person, without_subject
 from marey.bodies import Bodies
+from marey.numerics import Bool
 from marey.pipeline.options import SolveOptions, performer_known
 from marey.pipeline.posing.limits import LIMIT_WORDS
 from marey.pipeline.posing.settings import choose_method

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.attach import (
     BoneComparison,
@@ -22,7 +21,7 @@ from marey.attach import (
 )
 from marey.calibration import CalibrateOptions, calibrate
 from marey.errors import OptionError
-from marey.numerics import geometry
+from marey.numerics import Float, geometry
 from marey.numerics.thresholds import MARKER_NOISE_M
 from marey.pipeline.options import SolveOptions, session_numbers
 from marey.pipeline.reporting.compare_subjects import skeleton_differs

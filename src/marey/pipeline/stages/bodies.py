@@ -33,6 +33,7 @@ from marey.pipeline.options import SolveOptions
 from marey.pipeline.stages.person_prior import (
     merge_pieces,
     prefer_nameable_tree,
+    prefer_person,
     stated_subjects,
 )
 from marey.pipeline.stages.several_takes import (
@@ -42,7 +43,7 @@ from marey.pipeline.stages.several_takes import (
 from marey.pipeline.stages.two_kinds import Joined, match_sensor_takes
 from marey.report import Finding
 from marey.rig import name_bodies
-from marey.segmentation import segment, with_common_bodies
+from marey.segmentation import candidate_bodies, segment, with_common_bodies
 from marey.take import Take
 from marey.topology import (
     infer_tree,
@@ -163,7 +164,8 @@ def fit_tree(
 ) -> BodyFit:
     """Return the bodies in the tree that is known or that the joints support best.
 
-    Bodies of a person that are pieces of their neighbours are merged with them.
+    Bodies of a person that are pieces of their neighbours are merged with them. If
+    unlabelled markers make no person, other clusterings of them may.
     """
     known = options.tree or bodies[0].parents
     if known:
@@ -171,13 +173,38 @@ def fit_tree(
         if not options.tree:
             tree = join_loose_bodies(tree, joints, sensors_alone(bodies))
     else:
-        tree = infer_body_tree(bodies, joints, options)
-        merged = bodies if options.n_bodies else merge_pieces(bodies, joints, tree)
-        if merged is not bodies:
-            bodies, joints = merged, fit_pair_joints(merged, options)
-            tree = infer_body_tree(bodies, joints, options)
+        found = _join_pieces(bodies, joints, options)
+        bodies, joints, tree = _prefer_person(found, bodies, options)
     candidates = Candidates(bodies, joints, tree, tree_known=bool(known))
     return complete_fit(candidates, tree, options)
+
+
+def _join_pieces(
+    bodies: tuple[Bodies, ...], joints: JointFits, options: SolveOptions
+) -> Joined:
+    """Return bodies in the tree that joints support best, pieces of people merged."""
+    tree = infer_body_tree(bodies, joints, options)
+    merged = bodies if options.n_bodies else merge_pieces(bodies, joints, tree)
+    if merged is bodies:
+        return bodies, joints, tree
+    joints = fit_pair_joints(merged, options)
+    return merged, joints, infer_body_tree(merged, joints, options)
+
+
+def _prefer_person(
+    found: Joined, segmented: tuple[Bodies, ...], options: SolveOptions
+) -> Joined:
+    """Return the bodies of markers by the clustering that makes a person, if any."""
+    first = segmented[0]
+    is_clustered = options.segment in ("auto", "overlap") and not options.n_bodies
+    if not is_clustered or first.sensor_names or first.keypoints:
+        return found
+
+    def join(bodies: tuple[Bodies, ...]) -> Joined:
+        return _join_pieces(bodies, fit_pair_joints(bodies, options), options)
+
+    candidates = candidate_bodies([one.take for one in segmented])
+    return prefer_person(found, segmented, candidates, join)
 
 
 def sensors_alone(bodies: tuple[Bodies, ...]) -> tuple[int, ...]:

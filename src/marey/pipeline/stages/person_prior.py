@@ -5,7 +5,7 @@ whose skin moves mislead the motion. Where it leaves a choice, the one that fits
 person better is taken.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,11 +21,85 @@ from marey.bodies import Bodies
 from marey.joint_fits import JointFits
 from marey.numerics import Array, Float
 from marey.pipeline.stages.several_takes import concatenate_takes
+from marey.pipeline.stages.two_kinds import Joined
 from marey.report import Finding
 from marey.rig import anonymous_figures
 from marey.segmentation import CLEAR_LOG_ODDS, mean_log_odds, merge_bodies
-from marey.topology import alternative_trees
+from marey.topology import alternative_trees, divided_trees
 from marey.tree import Tree
+
+NAMING_WEIGHT = 0.015
+"""Agreement with other clusterings (adjusted Rand index) that a unit of naming cost
+outweighs. Higher prefers bodies that make a person; from 0.005 to 0.03 joints and names
+hardly change. Chosen with whole groups of 58 recordings left out (docs/bodies.md)."""
+
+
+def prefer_person(
+    found: Joined,
+    segmented: tuple[Bodies, ...],
+    candidates: Iterable[tuple[float, tuple[Bodies, ...]]],
+    join: Callable[[tuple[Bodies, ...]], Joined],
+) -> Joined:
+    """Return the bodies found, or those of another clustering that make a person.
+
+    Only if the bodies found are not a person all of whose bodies have a name. The
+    clustering of largest agreement, less a price for its naming cost, is taken, if any
+    of them makes a person.
+
+    Args:
+        found: Bodies with joints and tree.
+        segmented: The same bodies before pieces were merged.
+        candidates: Bodies of the clusterings that were tried, with their agreement.
+        join: Returns bodies with joints and tree.
+    """
+    if _are_named(_figures_and_names(*found)):
+        return found
+    tried = list(candidates)
+    is_same = [_same_bodies(bodies, segmented) for _, bodies in tried]
+    if sum(is_same) != 1 or len(tried) == 1:
+        return found
+    joined = [
+        found if same else join(bodies)
+        for same, (_, bodies) in zip(is_same, tried, strict=True)
+    ]
+    namings = [naming for one in joined for _, naming in _figures_and_names(*one)]
+    if not any(naming and naming.kind == "human" for naming in namings):
+        return found
+    scores = [
+        agreement - NAMING_WEIGHT * _tree_cost(concatenate_takes(one[0]), *one[1:])
+        for (agreement, _), one in zip(tried, joined, strict=True)
+    ]
+    best = joined[int(np.argmax(scores))]
+    return best if best is found else (_report_choice(best[0], len(tried)), *best[1:])
+
+
+def _report_choice(bodies: tuple[Bodies, ...], n_tried: int) -> tuple[Bodies, ...]:
+    """Return the bodies with the finding that they are not the first choice."""
+    message = f"of {n_tried} ways to group the markers, another one makes a person"
+    finding = Finding("bodies-chosen", "tree", "info", message, value=float(n_tried))
+    return tuple(replace(one, findings=(*one.findings, finding)) for one in bodies)
+
+
+def _same_bodies(one: tuple[Bodies, ...], other: tuple[Bodies, ...]) -> bool:
+    """Return whether two segmentations have the same groups of markers."""
+    a, b = one[0].marker_body, other[0].marker_body
+    return bool(((a[:, None] == a) == (b[:, None] == b)).all())
+
+
+def _figures_and_names(
+    takes: tuple[Bodies, ...], joints: JointFits, tree: Tree
+) -> list[tuple[NamingInput, Naming | None]]:
+    """Return the figures without names, and their names by looks."""
+    figures = anonymous_figures(concatenate_takes(takes), joints, tree)
+    return [(figure, find_names(figure)) for figure in figures]
+
+
+def _are_named(named: Iterable[tuple[NamingInput, Naming | None]]) -> bool:
+    """Return whether all bodies of all figures have a name."""
+    return all(
+        naming and len(naming.names) == len(figure.neighbours)
+        for figure, naming in named
+    )
 
 
 def stated_subjects(names: Sequence[str]) -> tuple[str, ...]:
@@ -41,6 +115,7 @@ def prefer_nameable_tree(bodies: Bodies, joints: JointFits, tree: Tree) -> Tree:
     as that is clearly less.
     """
     subjects = stated_subjects(bodies.names)
+    tree = _separate_people(bodies, joints, tree)
     cost = _tree_cost(bodies, joints, tree)
     while cost > MIN_COST_MARGIN:
         others = list(alternative_trees(joints, tree, subjects=subjects))
@@ -50,6 +125,22 @@ def prefer_nameable_tree(bodies: Bodies, joints: JointFits, tree: Tree) -> Tree:
         best = int(np.argmin(costs))
         tree, cost = others[best], costs[best]
     return tree
+
+
+def _separate_people(bodies: Bodies, joints: JointFits, tree: Tree) -> Tree:
+    """Return the tree without doubtful joints that keep figures from being people."""
+    others = list(divided_trees(joints, tree, subjects=stated_subjects(bodies.names)))
+    n_people = _count_people(bodies, joints, tree) if others else 0
+    for other in others:
+        if _count_people(bodies, joints, other) > n_people:
+            return _separate_people(bodies, joints, other)
+    return tree
+
+
+def _count_people(bodies: Bodies, joints: JointFits, tree: Tree) -> int:
+    """Return how many figures without names are whole people."""
+    namings = map(find_names, anonymous_figures(bodies, joints, tree))
+    return sum(bool(naming and naming.is_whole_person) for naming in namings)
 
 
 def _tree_cost(bodies: Bodies, joints: JointFits, tree: Tree) -> float:
@@ -75,17 +166,13 @@ def merge_pieces(
     bodies = takes[0]
     if bodies.sensor_names or bodies.keypoints or not bodies.shared.any():
         return takes
-    figures = anonymous_figures(concatenate_takes(takes), joints, tree)
-    namings = [find_names(figure) for figure in figures]
-    if all(
-        naming and len(naming.names) == len(figure.neighbours)
-        for figure, naming in zip(figures, namings, strict=True)
-    ):
+    named = _figures_and_names(takes, joints, tree)
+    if _are_named(named):
         return takes
     odds = mean_log_odds(takes)
     odds = np.where(odds > -CLEAR_LOG_ODDS, odds, -np.inf)
     target = np.arange(len(bodies.names))
-    for figure, naming in zip(figures, namings, strict=True):
+    for figure, naming in named:
         for piece, whole in _find_pieces(figure, naming, odds, bodies):
             target[target == target[piece]] = target[whole]
     if (target == np.arange(len(target))).all():

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool
 
 from marey.anatomy import names as vrm
 from marey.anatomy.whole_person import complete_motion, complete_person
 from marey.calibration import CalibrateOptions, calibrate
 from marey.errors import OptionError
 from marey.motion import GroundPlane
+from marey.numerics import Bool
 from marey.numerics.thresholds import MIN_SAMPLES
 from marey.pipeline.options import SolveOptions, performer_known, session_numbers
 from marey.pipeline.posing.holds import check_held_joints, choose_holds, read_holds
@@ -275,8 +275,12 @@ def complete_subjects(
     completed, findings = [], []
     for subject in subjects:
         skeleton = complete_person(subject.skeleton)
+        # Markers may be elsewhere in another session; bones are the same.
         motions = tuple(
-            complete_motion(motion, complete_person(motion.skeleton))
+            complete_motion(
+                motion,
+                replace(complete_person(motion.skeleton), offset=skeleton.offset),
+            )
             for motion in subject.motions
         )
         completed.append(replace(subject, skeleton=skeleton, motions=motions))

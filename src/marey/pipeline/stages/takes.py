@@ -5,7 +5,6 @@ from dataclasses import replace
 from os import PathLike
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.anatomy import names as vrm
 from marey.cleaning import (
@@ -25,7 +24,7 @@ from marey.io import read
 from marey.io.text.names import make_unique
 from marey.joints import rigid_pair
 from marey.motion import ROUNDING
-from marey.numerics import geometry
+from marey.numerics import Float, geometry
 from marey.numerics.thresholds import MAX_NON_ROTATION
 from marey.pipeline.options import SolveOptions
 from marey.report import Finding

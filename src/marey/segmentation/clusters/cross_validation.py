@@ -13,7 +13,8 @@ import numpy as np
 from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.numerics.procrustes import points_in_body
 from marey.numerics.resampling import symmetric_sample
-from marey.numerics.thresholds import OUTLIER_SD, SAMPLE_FRAMES
+from marey.numerics.robust import column_medians
+from marey.numerics.thresholds import FEW, OUTLIER_SD, SAMPLE_FRAMES
 from marey.segmentation.clusters.pair_statistics import (
     MIN_GAIN,
     MIN_RIGID_MARKERS,
@@ -59,7 +60,7 @@ class LeaveOneOut:
         self._outside_weight = outside_weights(stats)
         self._noise = stats.noise
         self._log_odds = odds
-        self._errors: dict[tuple[int, bytes], float] = {}
+        self._errors: dict[bytes, Float[Array, " own"]] = {}
 
     def cost(self, members: Members) -> float:
         """Return the cost of a solution: the sum over its bodies."""
@@ -68,35 +69,85 @@ class LeaveOneOut:
     def body_cost(self, body: Bool[Array, " marker"]) -> float:
         """Return the log prediction errors of a body's markers, less its log odds."""
         pairs = np.ix_(body, body)
-        total = -0.5 * LOG_ODDS_WEIGHT * float(np.sum(self._log_odds[pairs]))
-        for marker in np.flatnonzero(body).tolist():
-            others = body.copy()
-            others[marker] = False
-            total += float(np.log(self._error(marker, others) + self._noise))
-        return total
+        log_odds = 0.5 * float(np.sum(self._log_odds[pairs]))
+        errors = np.log(self._errors_of(body) + self._noise)
+        return float(errors.sum()) - LOG_ODDS_WEIGHT * log_odds
 
-    def _error(self, marker: int, others: Bool[Array, " marker"]) -> float:
-        """Return the root mean square error of a marker in metres, cached."""
-        key = (marker, others.tobytes())
+    def _errors_of(self, body: Bool[Array, " marker"]) -> Float[Array, " own"]:
+        """Return the root mean square errors of a body's markers in metres, cached."""
+        key = body.tobytes()
         if key not in self._errors:
-            self._errors[key] = self._predict(marker, others)
+            is_large = body.sum() > 2 * MIN_RIGID_MARKERS
+            squares = self._own_squares(body) if is_large else self._squares(body)
+            total, count = np.array(squares)
+            self._errors[key] = np.sqrt(total / np.maximum(count, 1))
         return self._errors[key]
 
-    def _predict(self, marker: int, others: Bool[Array, " marker"]) -> float:
-        weight = np.where(others, 1.0, self._outside_weight[marker])
-        if others.sum() >= 2 * MIN_RIGID_MARKERS:
-            weight = others.astype(float)
-        weight[marker] = 0.0
-        used = weight > TINY_WEIGHT * weight.max()
-        square, count = 0.0, 0
+    def _squares(self, body: Bool[Array, " marker"]) -> tuple[list[float], list[int]]:
+        """Return sum and number of squared errors of markers predicted one by one.
+
+        Markers of other bodies determine what the other markers of the body leave open.
+        """
+        sums, counts = [], []
+        for marker in np.flatnonzero(body).tolist():
+            weight = np.where(body, 1.0, self._outside_weight[marker])
+            weight[marker] = 0.0
+            used = weight > TINY_WEIGHT * weight.max()
+            errors = [
+                _deviations(
+                    weighted_poses(points[:, used], weight[used]), points, marker
+                )
+                for points in self._takes
+            ]
+            sums.append(sum(float(np.sum(error**2)) for error in errors))
+            counts.append(sum(map(len, errors)))
+        return sums, counts
+
+    def _own_squares(
+        self, body: Bool[Array, " marker"]
+    ) -> tuple[Float[Array, " own"], Int[Array, " own"]]:
+        r"""Return sum and number of squared errors of markers of a large body.
+
+        One pose of all its markers is enough: leaving out marker i enlarges its
+        residual :math:`e_i` by its leverage (first order in :math:`e`),
+
+        .. math:: (I - H_i)^{-1} e_i, \qquad
+                  H_i = \tfrac{1}{n} I - [r_i]_\times J^{-1} [r_i]_\times
+
+        with the position :math:`r_i` from the centre and the inertia :math:`J` of the
+        :math:`n` markers. Where some are not seen, the others have more leverage.
+        """
+        sums, counts = np.zeros(body.sum()), np.zeros(body.sum(), dtype=int)
         for points in self._takes:
-            T = weighted_poses(points[:, used], weight[used])
-            local = points_in_body(T, points[:, [marker]])[:, 0]
-            local = local[np.isfinite(local[:, 0])]
-            if len(local):
-                square += float(np.sum((local - np.median(local, axis=0)) ** 2))
-                count += len(local)
-        return float(np.sqrt(square / count)) if count else 0.0
+            own = points[:, body]
+            T = weighted_poses(own, np.ones(own.shape[1]))
+            local = points_in_body(T, own)
+            shape = column_medians(local)
+            known = np.isfinite(local[..., 0])
+            leverage = _leverage(shape) / max(known.mean(), FEW)
+            factor = np.linalg.pinv(np.eye(3) - leverage)
+            errors = np.einsum("mij,fmj->fmi", factor, local - shape)
+            sums += np.where(known[..., None], errors**2, 0.0).sum(axis=(0, 2))
+            counts += known.sum(axis=0)
+        return sums, counts
+
+
+def _deviations(
+    T: Float[Array, "frame 4 4"], points: Float[Array, "frame marker 3"], marker: int
+) -> Float[Array, "seen 3"]:
+    """Return how far a marker is from its median position in the axes of poses."""
+    local = points_in_body(T, points[:, [marker]])[:, 0]
+    local = local[np.isfinite(local[:, 0])]
+    return np.asarray(local - np.median(local, axis=0)) if len(local) else local
+
+
+def _leverage(shape: Float[Array, "marker 3"]) -> Float[Array, "marker 3 3"]:
+    """Return the share of each marker's residual that a rigid fit takes up."""
+    known = np.isfinite(shape).all(axis=1)
+    from_center = np.where(known[:, None], shape - shape[known].mean(axis=0), 0.0)
+    cross = geometry.hat(from_center)
+    inverse = np.linalg.pinv(-(cross @ cross).sum(axis=0))
+    return np.asarray(np.eye(3) / max(known.sum(), 1) - cross @ inverse @ cross)
 
 
 def outside_weights(stats: PairStats) -> Float[Array, "marker marker"]:

@@ -88,11 +88,7 @@ def cluster_markers(
     stats = pair_statistics(takes) if stats is None else stats
     if method == "spectral":
         return _disjoint(stats, spectral_labels(stats, n_bodies=n_bodies))
-    tried = [
-        clustering
-        for some in (stats, pair_statistics(takes, LONG_BLOCKS))
-        for clustering in _clusterings(some)
-    ]
+    tried = try_clusterings(takes, stats)
     if n_bodies:
         right = [one for one in tried if len(one.members) == n_bodies]
         labels = spectral_labels(stats, n_bodies=n_bodies)
@@ -106,13 +102,30 @@ def cluster_markers(
     return best if (merged == best.owner).all() else _disjoint(stats, merged)
 
 
-def _medoid(tried: Sequence[Clustering]) -> Clustering:
-    """Return the clustering that agrees most with all others, on average.
+def try_clusterings(
+    takes: Sequence[Float[Array, "_ marker 3"]], stats: PairStats
+) -> list[Clustering]:
+    """Return the clusterings of unlabelled markers that the choice is among."""
+    return [
+        clustering
+        for some in (stats, pair_statistics(takes, LONG_BLOCKS))
+        for clustering in _clusterings(some)
+    ]
 
-    Another one replaces the first only if it gains `MIN_AGREEMENT_GAIN`.
+
+def mean_agreement(tried: Sequence[Clustering]) -> Float[Array, " clustering"]:
+    """Return the mean adjusted Rand index of every clustering to all.
+
+    The first has an advantage of `MIN_AGREEMENT_GAIN`.
     """
     agreement = rand_matrix([one.owner for one in tried]).mean(axis=1)
     agreement[0] += MIN_AGREEMENT_GAIN
+    return np.asarray(agreement)
+
+
+def _medoid(tried: Sequence[Clustering]) -> Clustering:
+    """Return the clustering that agrees most with all others, on average."""
+    agreement = mean_agreement(tried)
     # Of equally good ones the first, whatever the rounding.
     return tried[int(np.argmax(agreement > agreement.max() - MIN_GAIN))]
 

@@ -58,8 +58,20 @@ def overlapping_bodies(
 
 
 def _find_cover(odds: Float[Array, "marker marker"]) -> Members:
-    """Return the cover of greedy search, bodies in the order of their first markers."""
-    cover = improve_cover(odds, _complete_linkage(odds))
+    """Return the cover of greedy search, bodies in the order of their first markers.
+
+    Markers that no chain of positive log odds connects are searched apart: no change
+    that mixes them gains anything.
+    """
+    from scipy.sparse.csgraph import connected_components
+
+    covers = []
+    for part in members_of_labels(connected_components(odds > 0.0)[1]):
+        inside = odds[np.ix_(part, part)]
+        found = improve_cover(inside, _complete_linkage(inside))
+        covers.append(np.zeros((len(found), len(odds)), dtype=bool))
+        covers[-1][:, part] = found
+    cover = np.concatenate(covers)
     return cover[np.lexsort(cover.T[::-1])[::-1]]
 
 
@@ -173,6 +185,8 @@ def _complete_linkage(odds: Float[Array, "marker marker"]) -> Members:
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
 
+    if len(odds) == 1:
+        return np.ones((1, 1), dtype=bool)
     zero_odds = odds.max() + 1.0
     dissimilarity = zero_odds - odds
     np.fill_diagonal(dissimilarity, 0.0)

@@ -74,6 +74,9 @@ MIN_GAIN = 1e-9
 MIN_RIGID_MARKERS = 3
 """Number of points, not on a line, that determine a pose (Horn 1987)."""
 
+ROUNDING_M = float(np.finfo(float).eps)
+"""Least noise and least usual distance in metres, where markers lie on one point."""
+
 MAX_FRAMES = 600
 """Number of frames of a take whose distances are compared, evenly spaced. Higher is
 slower; with half of them the bodies of a glove, recorded for a test, agree less with
@@ -127,7 +130,7 @@ class PairStats:
         """
         noise = float(np.median(self._smallest_spread))
         min_noise = MIN_NOISE_SPACINGS * float(np.median(self._spacing))
-        return max(noise, min_noise, float(np.finfo(float).tiny))
+        return max(noise, min_noise, ROUNDING_M)
 
     @cached_property
     def body_distance(self) -> Float[Array, " marker"]:
@@ -144,7 +147,7 @@ class PairStats:
             median[i] = np.nanmedian(self.distance[i, steady])
         median = _fill_with_median(median)
         bounded = np.minimum(median, STEADY_RATIO * np.median(median))
-        return np.asarray(np.maximum(self._spacing, bounded))
+        return np.asarray(np.maximum(np.maximum(self._spacing, bounded), ROUNDING_M))
 
     @cached_property
     def _smallest_spread(self) -> Float[Array, " marker"]:

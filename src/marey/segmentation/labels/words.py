@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import product
 from typing import Any, NamedTuple
@@ -24,6 +24,9 @@ _TRAILING_NUMBER = re.compile(r"\d+$")
 CLEAR_WORD = 4
 """Number of letters from which a word is clear: it may stand inside a longer run of
 letters, or be written as two words. Higher reads fewer labels. Chosen by hand."""
+
+MAX_CACHED = 4096
+"""Labels whose bodies are kept: recordings of one laboratory have the same ones."""
 
 Bodies = tuple[str, ...]
 """Bodies that a marker may be on, the owning one first."""
@@ -138,6 +141,7 @@ def tree_of_words() -> dict[str, str]:
     return parents
 
 
+@lru_cache(MAX_CACHED)
 def bodies_of_label(label: str) -> tuple[Bodies, ...]:
     """Return what a label may say of its marker: the bodies that it may be on.
 
@@ -174,6 +178,7 @@ def names_no_body(label: str) -> bool:
     return bool(name_of_thing(label)) or _has_word(label, vocabulary().computed)
 
 
+@lru_cache(MAX_CACHED)
 def names_an_animal(label: str) -> bool:
     """Return whether a label is of a part that people do not have."""
     return _has_word(label, vocabulary().animals)

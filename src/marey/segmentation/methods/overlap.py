@@ -1,14 +1,22 @@
 """Bodies of unlabelled markers by the distances that they keep, over all takes."""
 
+from collections.abc import Iterator, Mapping
+
 import numpy as np
 
 from marey.bodies import Bodies
 from marey.errors import DataError
-from marey.numerics import Array, Float
+from marey.numerics import Array, Float, Int
 from marey.numerics.robust import logistic
 from marey.numerics.thresholds import MIN_SAMPLES
+from marey.report import Finding
 from marey.segmentation.body_poses import make_bodies
-from marey.segmentation.clusters.model_selection import Clustering, cluster_markers
+from marey.segmentation.clusters.model_selection import (
+    Clustering,
+    cluster_markers,
+    mean_agreement,
+    try_clusterings,
+)
 from marey.segmentation.clusters.pair_statistics import (
     Members,
     members_of_labels,
@@ -57,18 +65,57 @@ def bodies_from_clusters(task: SegmentationTask, method: str) -> tuple[Bodies, .
             "(template=)",
         )
     groups = {"": kept} if task.n_bodies else group_by_subject(takes[0], kept)
+    clusterings = {
+        subject: cluster_markers(
+            [take.points[:, markers] for take in takes],
+            stats.select(markers),
+            method=method,
+            n_bodies=task.n_bodies,
+        )
+        for subject, markers in groups.items()
+    }
+    return _make_bodies(task, groups, clusterings, findings)
+
+
+def candidate_bodies(
+    task: SegmentationTask,
+) -> Iterator[tuple[float, tuple[Bodies, ...]]]:
+    """Return the bodies of all clusterings that are tried, with their mean agreement.
+
+    Equal ones are returned once, and none if several subjects are stated.
+    """
+    takes, stats = task.marker_takes, task.pair_stats
+    kept, findings = select_markers(takes, stats)
+    groups = group_by_subject(takes[0], kept)
+    if len(groups) > 1:
+        return
+    points = [take.points[:, kept] for take in takes]
+    tried = try_clusterings(points, stats.select(kept))
+    pairs = zip(mean_agreement(tried).tolist(), tried, strict=True)
+    best: dict[bytes, tuple[float, Clustering]] = {}
+    for agreement, one in pairs:
+        key = (one.owner[:, None] == one.owner).tobytes()
+        if key not in best or agreement > best[key][0]:
+            best[key] = agreement, one
+    for agreement, one in best.values():
+        yield agreement, _make_bodies(task, groups, {"": one}, findings)
+
+
+def _make_bodies(
+    task: SegmentationTask,
+    groups: Mapping[str, Int[Array, " own"]],
+    clusterings: Mapping[str, Clustering],
+    findings: tuple[Finding, ...],
+) -> tuple[Bodies, ...]:
+    """Return the bodies of each take from the clusters of each subject's markers."""
+    takes = task.marker_takes
     n_markers = len(takes[0].labels)
     members = np.zeros((0, n_markers), dtype=bool)
     owner = np.full(n_markers, -1, dtype=np.int64)
     confidence, of_bodies = np.zeros(n_markers), np.zeros(0)
     names: list[str] = []
     for subject, markers in groups.items():
-        clustering = cluster_markers(
-            [take.points[:, markers] for take in takes],
-            stats.select(markers),
-            method=method,
-            n_bodies=task.n_bodies,
-        )
+        clustering = clusterings[subject]
         inside = np.zeros((len(clustering.members), n_markers), dtype=bool)
         inside[:, markers] = clustering.members
         owner[markers] = clustering.owner + len(members)
@@ -86,7 +133,7 @@ def bodies_from_clusters(task: SegmentationTask, method: str) -> tuple[Bodies, .
             marker_confidence=confidence,
             body_confidence=of_bodies,
             findings=findings,
-            stats=stats,
+            stats=task.pair_stats,
         )
         for take in takes
     )

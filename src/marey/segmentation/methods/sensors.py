@@ -25,8 +25,8 @@ def find_bodies(task: SegmentationTask) -> tuple[Bodies, ...]:
     """Return every 6-DoF sensor of each take as a body; markers belong to none.
 
     If the names of the sensors are those of a known program (Xsens MVN, Theia3D,
-    ART-Human), the bodies have the tree of that program: motion cannot determine the
-    parents of legs that never moved.
+    ART-Human, Rokoko), the bodies have the tree of that program: motion cannot
+    determine the parents of legs that never moved.
     """
     return tuple(bodies_of_sensors(take) for take in task.takes)
 
