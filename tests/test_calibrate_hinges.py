@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from calibrated import linkage, random_rotations, record_take
+from scipy.signal import lfilter
 
 import marey
 from marey.calibration import calibrate
@@ -108,9 +109,24 @@ def test_a_hinge_leaves_its_axis_by_noise_alone(rng, is_white, is_hinge):
         off_axis = rng.permutation(off_axis)
     wxyz[:, 1] = geometry.quat_multiply(wxyz[:, 1], off_axis)
     problem = build_problem(true, [record_take(true, wxyz, rng)], [0])
-    (axis,) = single_axes(problem.parameters, problem.sample_frame_pairs())
+    (axis,) = single_axes(problem)
     assert axis.is_hinge == is_hinge
     np.testing.assert_allclose(np.abs(axis.direction @ Z), 1.0, atol=0.01)
+
+
+@pytest.mark.parametrize("correlation", [0.3, 0.6, 0.9])
+def test_a_hinge_stays_one_under_correlated_noise(rng, correlation):
+    """Noise that lasts for some frames has gone before the joint has swung."""
+    true = replace(linkage(rng, (-1, 0)), kind=("root", "hinge"))
+    true.axes[1, 0] = Z
+    wxyz = random_rotations(rng, 2, 800, 0.8, axes=(None, Z))
+    gain = np.sqrt(1.0 - correlation**2)
+    noise = lfilter([gain], [1.0, -correlation], rng.normal(size=900))[100:]
+    off_axis = geometry.quat_exp(0.025 * noise[:, None] * np.eye(3)[0])
+    wxyz[:, 1] = geometry.quat_multiply(wxyz[:, 1], off_axis)
+    problem = build_problem(true, [record_take(true, wxyz, rng)], [0])
+    (axis,) = single_axes(problem)
+    assert axis.is_hinge
 
 
 def test_the_bone_below_a_hinge_is_as_uncertain_along_the_axis(rng):

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.anatomy.landmarks import find_landmarks
 from marey.anatomy.whole_person import observed_part
@@ -40,6 +39,7 @@ from marey.calibration.to_skeleton import (
     update_marker_offsets,
 )
 from marey.errors import OptionError
+from marey.numerics import Float, Int
 from marey.numerics.thresholds import MIN_SAMPLES
 from marey.report import Finding
 from marey.skeleton import Skeleton
@@ -210,9 +210,7 @@ def _initialise(
     if landmarks.has_pelvis:
         free = replace(problem, parameters=parameters.with_axes((), ()))
         initial = init_person(free, landmarks, options)
-    return initial or init_unlabelled_person(
-        problem, single_axes(parameters, problem.sample_frame_pairs())
-    )
+    return initial or init_unlabelled_person(problem, single_axes(problem))
 
 
 def _reorder_sessions(

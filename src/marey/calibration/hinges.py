@@ -17,13 +17,18 @@ from marey.calibration.model import (
     ModelParameters,
 )
 from marey.calibration.priors import determine_rotation
+from marey.calibration.problem import CalibrationProblem
 from marey.numerics import Array, Float, Int, geometry
 from marey.numerics.procrustes import fit_rigid
-from marey.numerics.thresholds import CERTAIN_SD, MIN_SAMPLES, OUTLIER_SD
+from marey.numerics.thresholds import CERTAIN_SD, MIN_SAMPLES, MOST, OUTLIER_SD
 
 MAX_HINGE_DEVIATION_RAD = 0.02
 """Largest deviation of a hinge from its axis, and largest rotation of a joint that does
 not move, rms in radians. Higher finds more hinges. Chosen by hand."""
+
+MAX_LAG = 16
+"""Most frames between the two of a pair in which noise is independent; a power of two.
+Higher finds more hinges where noise lasts for many frames. Chosen by hand."""
 
 
 def detect_hinges(
@@ -74,53 +79,83 @@ class SingleAxis(NamedTuple):
     """Whether the joint stays on the axis but for noise."""
 
 
-def single_axes(
-    parameters: ModelParameters, pairs: Sequence[Float[Array, "_ 2 marker _"]]
-) -> tuple[SingleAxis, ...]:
+def single_axes(problem: CalibrationProblem) -> tuple[SingleAxis, ...]:
     r"""Return the axes of the hinges among the parameters, and which are mechanical.
 
     A fitted joint is a hinge if the motion does not show where its centre is along the
     axis. Soft tissue hides rotations as noise does, so that many joints of people are
-    such hinges. A mechanical one does not leave its axis: the deviation d of the axis
-    in the child from that in the parent is independent in consecutive frames,
+    such hinges. A mechanical one does not leave its axis but for noise: the deviation d
+    of the axis in the child from that in the parent changes while the joint hardly
+    swings,
 
-    .. math:: \mathrm{E}|d_f|^2 - \tfrac{1}{2} \mathrm{E}|d_{f+1} - d_f|^2 \approx 0
+    .. math:: \mathrm{E}[d_f \cdot d_{f+n}] \approx 0
 
-    Axes of segments whose own markers do not determine their rotation are left out.
+    for the most frames n, up to `MAX_LAG`, over which most of the swing stays. Soft
+    tissue moves with the joint, and lasts as long. Axes of segments whose own markers
+    do not determine their rotation are left out.
 
     Args:
-        parameters: Parameters of the model, with the hinges that were fitted.
-        pairs: Per session, pairs of consecutive frames.
+        problem: What is calibrated; its parameters have the hinges that were fitted.
     """
-    frames = [points[..., :3].reshape(-1, *points.shape[2:]) for points in pairs]
-    rotations, found = _segment_rotations(parameters, frames), []
+    parameters = problem.parameters
+    rotations, found = [], []
+    lags = (2**n for n in range(MAX_LAG.bit_length()) if parameters.model.axes)
+    for lag in lags:
+        pairs = [x[..., :3] for x in problem.sample_frame_pairs(lag) if len(x)]
+        frames = [x.reshape(-1, *x.shape[2:]) for x in pairs]
+        rotations.append(_segment_rotations(parameters, frames) if frames else {})
     for child in (axis.child for axis in parameters.model.axes):
         parent = int(parameters.model.parent[child])
-        if parent not in rotations or child not in rotations:
-            continue
-        R = np.concatenate(
-            [
-                np.swapaxes(P, 1, 2) @ Q
-                for P, Q in zip(rotations[parent][0], rotations[child][0], strict=True)
-            ]
-        ).reshape(-1, 2, 3, 3)
-        R = R[np.isfinite(R).all(axis=(1, 2, 3))]
-        if len(R) >= MIN_SAMPLES:
+        R = [
+            _paired_rotations(of_lag[parent][0], of_lag[child][0])
+            for of_lag in rotations
+            if parent in of_lag and child in of_lag
+        ]
+        R = [pairs for pairs in R if len(pairs) >= MIN_SAMPLES]
+        if R:
             found.append(_single_axis(child, R))
     return tuple(found)
 
 
-def _single_axis(child: int, R: Float[Array, "pair 2 3 3"]) -> SingleAxis:
-    """Return the axis of rotations of a segment relative to its parent."""
-    U, s, Vt = np.linalg.svd(R.mean(axis=(0, 1)))
-    d = U[:, 0] - R @ Vt[0]
-    white = 0.5 * np.mean(np.sum((d[:, 1] - d[:, 0]) ** 2, axis=-1))
-    square = np.mean(np.sum(d**2, axis=-1)) - white
-    deviation = float(np.sqrt(max(square, 0.0)))
+def _paired_rotations(
+    parent: Sequence[Float[Array, "_ 3 3"]], child: Sequence[Float[Array, "_ 3 3"]]
+) -> Float[Array, "pair 2 3 3"]:
+    """Return the rotations of a segment relative to its parent in pairs of frames."""
+    relative = [P.swapaxes(1, 2) @ Q for P, Q in zip(parent, child, strict=True)]
+    R = np.concatenate(relative).reshape(-1, 2, 3, 3)
+    return np.asarray(R[np.isfinite(R).all(axis=(1, 2, 3))])
+
+
+def _single_axis(child: int, R: Sequence[Float[Array, "pair 2 3 3"]]) -> SingleAxis:
+    """Return the axis of rotations of a segment relative to its parent.
+
+    Args:
+        child: The segment.
+        R: The rotations in pairs of frames, of consecutive ones first.
+    """
+    U, s, Vt = np.linalg.svd(R[0].mean(axis=(0, 1)))
+    lasting = 0.0
+    for pairs in R:
+        swing = pairs @ Vt[1]
+        spread = swing - swing.mean(axis=(0, 1))
+        if pairs is not R[0] and _shared_square(spread) < MOST * _square(spread):
+            break
+        lasting = _shared_square(U[:, 0] - pairs @ Vt[0])
+    deviation = float(np.sqrt(max(lasting, 0.0)))
     is_hinge = deviation < min(
         MAX_HINGE_DEVIATION_RAD, _largest_angle(s[1:2]) / CERTAIN_SD
     )
     return SingleAxis(child, np.stack([U[:, 0], Vt[0]]), is_hinge)
+
+
+def _square(x: Float[Array, "pair 2 3"]) -> float:
+    """Return the mean square of vectors in pairs of frames."""
+    return float(np.mean(np.sum(x**2, axis=-1)))
+
+
+def _shared_square(x: Float[Array, "pair 2 3"]) -> float:
+    """Return the mean square of vectors that both frames of a pair share."""
+    return float(np.mean(np.sum(x[:, 0] * x[:, 1], axis=-1)))
 
 
 def order_sessions_by_information(

@@ -94,10 +94,18 @@ class CalibrationProblem:
         """Return `sample_observations` without confidences."""
         return tuple(x[..., :3] for x in self.sample_observations(frames_per_take))
 
-    def sample_frame_pairs(self) -> tuple[Float[Array, "_ 2 marker _"], ...]:
-        """Return pairs of consecutive frames of every session, evenly in time."""
+    def sample_frame_pairs(
+        self, lag: int = 1
+    ) -> tuple[Float[Array, "_ 2 marker _"], ...]:
+        """Return pairs of frames of every session, evenly in time.
+
+        Args:
+            lag: Frames from the first of a pair to the second.
+        """
         return tuple(
-            np.concatenate([sample_frame_pairs(take[:, self.order]) for take in takes])
+            np.concatenate(
+                [sample_frame_pairs(take[:, self.order], lag) for take in takes]
+            )
             for takes in self.takes
         )
 

@@ -33,10 +33,9 @@ A marker of confidence c has :math:`\sigma^2 / c` in place of :math:`\sigma^2`.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from marey.articulated.targets_kernel import confidence_of
-from marey.numerics.jit import NO_WRAPPERS, inlined, lean
+from marey.numerics.jit import NO_WRAPPERS, inlined, lean, njit
 from marey.numerics.vector3_kernel import add_vector, cross, dot, rotate, set_vector
 
 # Added to each diagonal element of a pose, so that blocks without data stay positive

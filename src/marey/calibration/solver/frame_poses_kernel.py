@@ -3,7 +3,7 @@
 # mypy: ignore-errors
 
 import numpy as np
-from numba import int64, njit
+from numba import int64
 
 from marey.calibration.solver.frame_equations_kernel import (
     factorize,
@@ -13,7 +13,7 @@ from marey.calibration.solver.frame_equations_kernel import (
     retract,
     substitute_backward,
 )
-from marey.numerics.jit import FAST
+from marey.numerics.jit import FAST, njit
 from marey.numerics.vector3_kernel import set_matrices, set_vector
 
 

@@ -91,7 +91,7 @@ def residuals(estimate: Estimate) -> tuple[Residuals, ...]:
         shape = poses.points.shape
         vector, weight = np.empty((*shape[:2], 3)), np.empty(shape[:2])
         arguments = _kernel_arguments(estimate, session)
-        cost = residuals_of_frames(*arguments, vector, weight)  # type: ignore[call-arg]
+        cost = residuals_of_frames(*arguments, vector, weight)
         result.append(Residuals(vector, weight, float(cost)))
     return tuple(result)
 
@@ -237,7 +237,7 @@ def eliminate_session(
     rows = np.empty((*right.shape, n))
     arguments = _kernel_arguments(estimate, session)
     out = (H, g, leverage, moving, rows, right)
-    cost = eliminate_poses(*arguments, damping, *out)  # type: ignore[call-arg]
+    cost = eliminate_poses(*arguments, damping, *out)
     H, g = with_center_equations(estimate, session, H, g, rows, right)
     return H, g, leverage, cost
 
@@ -301,7 +301,7 @@ def _solve_step(
             moved = estimate.motion[session].in_parent(center_step)
             by_frame[:, displaced_columns(estimate)] += moved.reshape(len(t), -1)
         arguments = _kernel_arguments(estimate, session)
-        step_poses(*arguments, damping, by_frame, t, R)  # type: ignore[call-arg]
+        step_poses(*arguments, damping, by_frame, t, R)
         return FramePoses(poses.points, t, R)
 
     poses = map_in_threads(step_session, range(len(estimate.poses)))

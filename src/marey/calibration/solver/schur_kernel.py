@@ -19,7 +19,6 @@ path to the root. The products of these columns are summed block by block.
 # mypy: ignore-errors
 
 import numpy as np
-from numba import njit
 
 from marey.calibration.solver.frame_equations_kernel import (
     add_cross_columns,
@@ -33,7 +32,7 @@ from marey.calibration.solver.frame_equations_kernel import (
     solve_lower,
     substitute_backward,
 )
-from marey.numerics.jit import FAST, lean
+from marey.numerics.jit import FAST, lean, njit
 
 
 @lean
