@@ -43,6 +43,15 @@ def test_fast_motion_is_no_spike(motion, errors):
     assert find_spikes(take) == ()
 
 
+@pytest.mark.parametrize("height", [1.62, 1.90])
+def test_hands_at_20_m_per_s_are_no_spikes_in_a_take_of_a_second(height):
+    """Most joints move only once, so that all markers of an arm seem rigid."""
+    take = synth.human(height=height, seed=1).record(
+        "exercise", seed=2, seconds=1.0, rate=60.0, noise=5e-4
+    )
+    assert find_spikes(take) == ()
+
+
 def test_a_take_without_errors_is_unchanged(walker):
     assert marey.clean(walker) is walker
 

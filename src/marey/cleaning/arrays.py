@@ -1,7 +1,8 @@
 """Arrays that functions of this package take and return, by their shape."""
 
 import numpy as np
-from jaxtyping import Float, Int
+
+from marey.numerics import Float, Int
 
 Array = np.ndarray
 

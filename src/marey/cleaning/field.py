@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
 from marey.cleaning.arrays import Array, Vectors
 from marey.cleaning.repairs import record_repair
 from marey.errors import DataError, OptionError
 from marey.joint_fits import JointFits
-from marey.numerics import geometry
+from marey.numerics import Float, Int, geometry
 from marey.numerics.noise import rms_length
 from marey.numerics.robust import finite_median
 from marey.numerics.thresholds import (

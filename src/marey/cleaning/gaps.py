@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
 from marey.cleaning.arrays import Array, Points, Vectors
@@ -13,7 +12,7 @@ from marey.cleaning.outliers.joints import joint_centers
 from marey.cleaning.repairs import record_repair
 from marey.errors import OptionError
 from marey.joint_fits import JointFits
-from marey.numerics import geometry
+from marey.numerics import Float, Int, geometry
 from marey.numerics.resampling import evenly_spaced
 from marey.numerics.robust import finite_median, runs
 from marey.numerics.thresholds import FEW, MIN_POSE_POINTS

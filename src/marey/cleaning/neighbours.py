@@ -9,10 +9,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.cleaning.arrays import Array, Frames, Markers, Points, Values, Vectors
-from marey.numerics import geometry
+from marey.numerics import Bool, Float, Int, geometry
 from marey.numerics.procrustes import points_seen
 from marey.numerics.resampling import evenly_spaced
 from marey.numerics.robust import ABS_Q90_SD, Q10_Q90_SD, finite_median

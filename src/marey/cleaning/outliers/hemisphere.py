@@ -6,11 +6,11 @@ of p, with the right orientation.
 """
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from marey.cleaning.arrays import Array
 from marey.cleaning.options import CleanOptions
 from marey.cleaning.repairs import record_repair, repair_warning
+from marey.numerics import Bool, Float
 from marey.numerics.thresholds import FEW
 from marey.take import Take
 

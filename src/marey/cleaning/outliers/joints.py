@@ -1,7 +1,6 @@
 """Outliers of sensors by their joints: small jumps that open the joints around."""
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
 from marey.cleaning.arrays import Array, Values
@@ -9,7 +8,7 @@ from marey.cleaning.options import CleanOptions
 from marey.cleaning.outliers.mask import Outlier, drop_frequent
 from marey.cleaning.outliers.runs import find_position_runs
 from marey.joint_fits import JointFits
-from marey.numerics import geometry
+from marey.numerics import Bool, Float, Int, geometry
 from marey.numerics.robust import finite_median, runs
 from marey.numerics.thresholds import CERTAIN_SD, MARKER_NOISE_M
 from marey.tree import Tree

@@ -8,10 +8,10 @@ five consecutive steps (`step_deviation`).
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-from jaxtyping import Float
 from numpy.lib.stride_tricks import sliding_window_view
 
 from marey.cleaning.arrays import Array, Frames, Path, Values, Vectors
+from marey.numerics import Float
 from marey.numerics.procrustes import points_seen
 from marey.numerics.thresholds import MOTION_TIME_S
 

@@ -7,7 +7,6 @@ sensors.
 from collections.abc import Iterator
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.cleaning.arrays import Array, Poses
 from marey.cleaning.options import CleanOptions
@@ -18,7 +17,7 @@ from marey.cleaning.outliers.runs import (
     find_outlier_runs,
     local_median,
 )
-from marey.numerics import geometry
+from marey.numerics import Float, geometry
 from marey.numerics.thresholds import OUTLIER_SD
 from marey.take import Take
 

@@ -1,14 +1,14 @@
 """Spikes: outliers of markers, which jump away and back within a few frames."""
 
 import numpy as np
-from jaxtyping import Bool, Int
 
 from marey.cleaning.arrays import Array, Markers, Values
 from marey.cleaning.neighbours import MarkerPredictor, find_neighbours
 from marey.cleaning.options import CleanOptions
 from marey.cleaning.outliers.mask import Outlier, drop_frequent
 from marey.cleaning.outliers.runs import JUMP_RATIO, find_position_runs
-from marey.numerics import robust
+from marey.numerics import Bool, Int, robust
+from marey.numerics.thresholds import FEW, MIN_POSE_POINTS
 from marey.take import Take
 
 MIN_SPIKE_TO_RETURN_RATIO = 2.0
@@ -23,10 +23,13 @@ spikes for label swaps. Chosen by hand."""
 def find_spikes(take: Take, options: CleanOptions | None = None) -> tuple[Outlier, ...]:
     """Return the frames in which markers jump away and back.
 
-    Two conditions must hold. The marker's own path has a jump away and one back: steps
-    far from the median of the steps around them. And the neighbours do not predict the
-    jump: limbs that strike are fast but predicted. If too few neighbours are seen, the
-    jump must be as large as that of a sensor (`CleanOptions.min_jump`).
+    Three conditions must hold. The marker's own path has a jump away and one back:
+    steps far from the median of the steps around them. The neighbours do not predict
+    the jump: limbs that strike are fast but predicted. And the marker does not keep its
+    distances from the steadiest of them: in a take of a second, neighbours may belong
+    to other bodies that moved apart only once, and their prediction fails. If too few
+    neighbours are seen, the jump must be as large as that of a sensor
+    (`CleanOptions.min_jump`).
 
     Args:
         take: The recording.
@@ -112,7 +115,10 @@ class _NeighbourTest:
         returns = np.isnan(return_error) | (
             MIN_SPIKE_TO_RETURN_RATIO * return_error < size
         )
-        return np.where(returns & ~self._may_be_swap(runs, before, size), size, 0.0)
+        with_neighbours = self._keeps_distances(marker, before, first, size)
+        with_neighbours |= self._keeps_distances(marker, after, last, size)
+        is_swap = self._may_be_swap(runs, before, size)
+        return np.where(returns & ~with_neighbours & ~is_swap, size, 0.0)
 
     def _errors(self, marker: Markers, start: Array, end: Array) -> Values:
         """Return prediction errors, 0 if below the limit, NaN without start or end.
@@ -130,6 +136,25 @@ class _NeighbourTest:
         error = np.where(is_unpredicted, step, error)
         error = np.where(error > limit, error, 0)
         return np.where((start < 0) | (end < 0), np.nan, error)
+
+    def _keeps_distances(
+        self, marker: Markers, start: Array, end: Array, size: Values
+    ) -> Bool[Array, " run"]:
+        """Return which runs keep most distances from neighbours that move with them.
+
+        One of the steadiest neighbours must move by half the size of the run. The
+        distances of a spike change by about its size, and its neighbours stay.
+        """
+        points, near = self.take.points, self.predictor.neighbours.index[marker]
+        near = near[:, :MIN_POSE_POINTS]
+        if near.shape[1] < MIN_POSE_POINTS:
+            return np.zeros(len(marker), dtype=bool)
+        then, now = (points[frame[:, None], near] for frame in (start, end))
+        arms = then - points[start, marker][:, None], now - points[end, marker][:, None]
+        change = np.diff([np.linalg.norm(arm, axis=2) for arm in arms], axis=0)[0]
+        moved = np.linalg.norm(now - then, axis=2).max(axis=1)
+        is_kept = np.median(np.abs(change), axis=1) < FEW * size
+        return np.asarray(is_kept & (2.0 * moved > size) & (start >= 0) & (end >= 0))
 
     def _may_be_swap(
         self, runs: Int[Array, "run 3"], before: Array, size: Values

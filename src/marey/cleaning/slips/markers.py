@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from math import log
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.bodies import Bodies
 from marey.cleaning.arrays import Array, Frames, Markers, Path, Points, Poses, Vectors
 from marey.cleaning.neighbours import MarkerPredictor, find_neighbours
 from marey.cleaning.repairs import record_repair, repair_warning
 from marey.cleaning.slips import change_point
-from marey.numerics import geometry
+from marey.numerics import Float, Int, geometry
 from marey.numerics.noise import rms_length
 from marey.numerics.procrustes import median_in_body
 from marey.numerics.resampling import evenly_spaced

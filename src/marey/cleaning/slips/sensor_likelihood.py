@@ -5,12 +5,11 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.cleaning.arrays import Array, Frames, Poses, Values, Vectors
 from marey.cleaning.outliers.runs import JUMP_RATIO
 from marey.cleaning.slips import change_point
-from marey.numerics import geometry
+from marey.numerics import Bool, Float, Int, geometry
 from marey.numerics.noise import median_variance, rms_length
 from marey.numerics.thresholds import (
     FEW,

@@ -5,7 +5,6 @@ from dataclasses import replace
 from math import log
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
 from marey.cleaning.arrays import Array, Frames, Poses
@@ -19,7 +18,7 @@ from marey.cleaning.slips.sensor_likelihood import (
     slip_likelihood_ratio,
 )
 from marey.cleaning.slips.sensors import SensorSlip
-from marey.numerics import geometry
+from marey.numerics import Bool, Float, Int, geometry
 from marey.numerics.noise import rms_length
 from marey.numerics.robust import finite_median
 from marey.numerics.thresholds import (

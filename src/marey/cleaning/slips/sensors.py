@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.cleaning.arrays import Array
 from marey.cleaning.repairs import record_repair, repair_warning
 from marey.cleaning.slips import change_point
-from marey.numerics import geometry
+from marey.numerics import Float, geometry
 from marey.report import Finding, mark_name
 from marey.take import Take
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Int
 
 from marey.bodies import Bodies
 from marey.cleaning.arrays import Array
@@ -12,7 +11,7 @@ from marey.cleaning.slips.sensor_likelihood import Basis, JointInSensor, constan
 from marey.cleaning.slips.sensor_search import SlipSearch
 from marey.cleaning.slips.sensors import SensorSlip
 from marey.joint_fits import JointFits
-from marey.numerics import geometry
+from marey.numerics import Int, geometry
 from marey.numerics.noise import trimmed_variance, white_difference
 from marey.numerics.thresholds import MIN_SAMPLES, MOTION_TIME_S, OUTLIER_SD
 from marey.tree import Tree

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.cleaning.arrays import Array, Points
 from marey.cleaning.neighbours import (
@@ -17,6 +16,7 @@ from marey.cleaning.neighbours import (
 )
 from marey.cleaning.repairs import repair_warning
 from marey.cleaning.swaps.within_take import Swap, relabel
+from marey.numerics import Float
 from marey.numerics.resampling import evenly_spaced
 from marey.numerics.robust import finite_median
 from marey.numerics.thresholds import (

@@ -6,7 +6,6 @@ from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.cleaning.arrays import Array, Frames, Markers, Points, Values, Vectors
 from marey.cleaning.neighbours import (
@@ -15,6 +14,7 @@ from marey.cleaning.neighbours import (
     Neighbours,
     predict_from_neighbours,
 )
+from marey.numerics import Float, Int
 from marey.numerics.thresholds import OUTLIER_SD
 
 MIN_OWN_TO_OTHER_RATIO = OUTLIER_SD

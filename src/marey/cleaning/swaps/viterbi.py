@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.cleaning.arrays import Array, Labelling, Markers, Points
 from marey.cleaning.neighbours import (
@@ -20,6 +19,7 @@ from marey.cleaning.neighbours import (
     find_neighbours,
 )
 from marey.cleaning.swaps.detect import MIN_OWN_TO_OTHER_RATIO, SwapCandidates
+from marey.numerics import Float, Int
 from marey.numerics.thresholds import CERTAIN_SD, MOST
 
 MIN_REFERENCES = 2
