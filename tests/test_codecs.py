@@ -177,6 +177,16 @@ def test_mxtp_keeps_a_frame(rng, count):
     np.testing.assert_allclose(again.T_world_sensor, frame.T_world_sensor, atol=1e-6)
 
 
+def test_bytes_that_only_begin_like_mxtp_are_no_frames(rng):
+    """They would begin the stream anew, with names that nobody has."""
+    whole = encode_mxtp(mxtp_frame(rng))[0]
+    numbers = np.frombuffer(whole[24:], np.uint8).reshape(-1, 32).copy()
+    numbers[:, :4] = rng.integers(1, 128, (len(numbers), 4))
+    for forged in (whole + bytes(32), whole[:24] + numbers.tobytes()):
+        with pytest.raises(marey.StreamError, match="segments"):
+            MxtpDecoder().decode(forged)
+
+
 def test_two_characters_are_one_frame(rng):
     def packets(sample):
         frame = mxtp_frame(rng)

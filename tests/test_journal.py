@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -79,6 +80,14 @@ def test_lost_frames_are_gaps_and_late_ones_stand_in_their_place(path):
 def test_a_sender_that_begins_anew_continues_the_recording(path):
     recorded(path, [frame(i) for i in (10_000, 10_001, 0, 1, -(2**62))])
     assert marey.read(path).n_frames == 5
+
+
+def test_a_sender_that_comes_back_soon_overwrites_nothing(path):
+    again = [replace(frame(i), arrival=9.0 + i / RATE) for i in range(30)]
+    recorded(path, [*(frame(i) for i in range(50)), *again])
+    take = marey.read(path)
+    assert take.n_frames == 80
+    np.testing.assert_array_equal(take.points[50:], [f.points for f in again])
 
 
 def test_many_lost_frames_do_not_fill_the_memory(path):

@@ -1,5 +1,7 @@
 """Learning from a stream: frames that are kept, skeletons, take-overs, and advice."""
 
+import importlib
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +17,8 @@ from marey.live.learning.estimate import (
     estimate_skeletons_of_stream,
     hidden_marker_errors,
 )
-from marey.live.learning.reservoir import BLOCK_FRAMES, MAX_BLOCKS
+from marey.live.learning.learner import ESTIMATE
+from marey.live.learning.reservoir import BLOCK_FRAMES, MAX_BLOCKS, MAX_VALUES
 from marey.live.learning.take_over import Fade
 from marey.live.posing.performers import Performers
 from marey.pipeline.reporting.readiness import assess_joints
@@ -70,6 +73,18 @@ def test_memory_is_bounded_and_different_poses_stay(rng):
     assert (np.abs(points[:, 0] - rest[0]).max(axis=1) > 0.2).sum() > BLOCK_FRAMES / 4
 
 
+def test_of_many_sensors_fewer_frames_are_kept():
+    """A sender may make up names."""
+    T = np.tile(np.eye(4), (1024, 1, 1))
+    names = tuple(f"s{i}" for i in range(1024))
+    n_frames = MAX_VALUES // (16 * len(names)) + 3 * BLOCK_FRAMES
+    frames = (
+        Frame(number=i, T_world_sensor=T, sensor_names=names) for i in range(n_frames)
+    )
+    reservoir = filled(frames)
+    assert reservoir.n_frames * T.size <= MAX_VALUES + BLOCK_FRAMES * T.size
+
+
 def test_lost_frames_and_restarts_leave_unseen_frames():
     points = np.ones((2, 3))
     numbers = [10, 11, 14, 15, 3, 4]
@@ -108,6 +123,18 @@ def test_a_learnt_skeleton_is_that_of_a_solve(walk):
         learnt.skeletons[0].lengths, solved.lengths, rtol=0.0, atol=1e-9
     )
     assert learnt.better
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.skipif(not hasattr(os, "setpriority"), reason="no priorities")
+def test_a_worker_lets_the_stream_go_first(walk, monkeypatch):
+    nice, estimate = [], "marey.live.learning.estimate.estimate_skeletons_of_stream"
+    monkeypatch.setattr("os.setpriority", lambda *given: nice.append(given[-1]))
+    monkeypatch.setattr(estimate, lambda take, before: (take, before))
+    name, _, function = ESTIMATE.partition(":")
+    run = getattr(importlib.import_module(name), function)
+    assert run(walk[1], None) == (walk[1], None)
+    assert nice[0] > 0
 
 
 def test_hidden_markers_distinguish_a_wrong_skeleton(walk):

@@ -1,6 +1,7 @@
 """A session: triggers, recordings on demand, two subjects, virtual skeletons."""
 
 import fcntl
+import json
 import os
 import pty
 import socket
@@ -10,6 +11,7 @@ import termios
 import time
 from contextlib import closing
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import posed
@@ -20,7 +22,9 @@ import marey
 from marey.cli.live_keys import obey_key
 from marey.live import Frame
 from marey.live.posing.performers import Performers
+from marey.live.posing.tracking import LivePose, SubjectPose
 from marey.numerics import geometry
+from marey.viewer.server.live_feed import LiveFeed
 from marey.virtual import calibrate_sensors
 
 
@@ -212,6 +216,29 @@ def test_a_subject_enters_leaves_and_comes_back_elsewhere(performer):
     performers.close()
     assert set(names[:20]) == {owners[:1]}
     assert set(names[20:]) == {owners}
+
+
+class PoseList(list):
+    """Poses in place of a stream."""
+
+    is_virtual = True
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(("n_poses", "is_shown"), [(1, True), (2, True), (3, False)])
+def test_the_page_does_not_show_who_has_left(performer, n_poses, is_shown):
+    """After half a second without a marker the pose is a guess."""
+    skeleton, take = performer
+    T = take.truth.motion.T_world_joint()[0]
+    poses = [
+        LivePose(Frame(number=i, arrival=t), (SubjectPose("ann", skeleton, T, n),))
+        for i, (t, n) in enumerate(((1.0, 9), (1.2, 0), (2.0, 0)))
+    ]
+    stream: Any = PoseList(poses[:n_poses])
+    feed = LiveFeed(stream, "ann")
+    until(lambda: feed.trouble)
+    (subject,) = json.loads(feed.message)["subjects"]
+    assert (subject["place"][0] is not None) == is_shown
 
 
 # --- virtual skeletons ----------------------------------------------------------------

@@ -73,6 +73,12 @@ def test_numbers_that_begin_anew_are_a_restart_and_no_loss():
     assert (found.restarts, found.lost, found.received) == (1, 0, 200)
 
 
+def test_a_sender_that_dies_soon_and_comes_back_loses_nothing():
+    again = [frame(i, time=i / RATE, arrival=5.0 + i / RATE) for i in range(200)]
+    found = measured([*(frame(i) for i in range(300)), *again])
+    assert (found.received, found.restarts, found.repeated) == (500, 1, 0)
+
+
 def test_jitter_is_that_of_the_transit_times():
     """The mean of |D| of two uniform delays of 10 ms is a third of that."""
     rng = np.random.default_rng(0)

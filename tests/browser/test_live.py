@@ -66,6 +66,14 @@ def assert_controls_fit(page, width):
     assert ends[-1] <= width
 
 
+def assert_keys_of_views_act(page):
+    """Bones are hidden and shown by a key."""
+    bones = page.get_by_label("Bones")
+    for is_drawn in (False, True):
+        page.keyboard.press("b")
+        assert bones.is_checked() == is_drawn
+
+
 def test_a_figure_is_learnt_shown_recorded_and_hidden_when_the_sender_is_silent(
     sender, open_tab, tmp_path, axe
 ):
@@ -118,6 +126,7 @@ def test_a_virtual_skeleton_shows_separations_and_z_sets_its_zero_pose(
         page = open_tab(viewer.url).page
         page.wait_for_selector(".separation", timeout=PATIENCE_MS)
         assert page.locator(".need").count() == 0
+        assert_keys_of_views_act(page)
         shown = 'document.querySelectorAll(".separation i")'
         largest = f"() => Math.max(...Array.from({shown}, (one) => +one.textContent))"
         assert page.evaluate(largest) < 1.0

@@ -36,6 +36,10 @@ STALE_S = 0.5
 """Seconds after which the newest pose is not live any more. Higher shows a frozen
 figure for longer. Chosen by hand."""
 
+USUAL_RATE = 100.0
+"""Frames per second for which trackers are made while the rate is not known; they are
+made anew when it is."""
+
 RECENT_FRAMES = 16
 """Newest frames in which the poses of a new skeleton converge before it is shown.
 Raised, a take-over takes longer. Chosen by hand."""
@@ -83,8 +87,9 @@ class Stream(Iterator[LivePose]):
             from_source = open_source(source, timeout)
             opened.callback(from_source.close)
             self._stated_rate = from_source.rate
-            if isfinite(self._stated_rate):
-                self._performers.prepare(self._stated_rate)
+            # Kernels load now, whatever the rate: the first frame must not wait.
+            known = isfinite(self._stated_rate)
+            self._performers.prepare(self._stated_rate if known else USUAL_RATE)
             self._sinks = [
                 open_sink(one.text) for one in addresses if one.scheme != RECORD
             ]

@@ -20,6 +20,9 @@ CONTENT = "MoCap"
 
 POSITION = ("PositionX", "PositionY", "PositionZ")
 ORIENTATION = ("OrientationA", "OrientationB", "OrientationC", "OrientationD")
+LOG_WARNINGS = "[log]\nlevel = -1\n"
+"""Settings of liblsl that keep its messages of start and end from the terminal."""
+
 ON_THIS_MACHINE = "[lab]\nKnownPeers = {}\n[multicast]\nResolveScope = machine\n"
 """Settings of liblsl that find streams of this machine only."""
 
@@ -135,6 +138,7 @@ def load_pylsl(*, whole_network: bool) -> Any:
         import pylsl
     except (ImportError, RuntimeError) as error:  # without its library
         raise MissingExtraError("pylsl", "live") from error
-    if not whole_network and hasattr(pylsl, "set_config_content"):
-        pylsl.set_config_content(ON_THIS_MACHINE)
+    if hasattr(pylsl, "set_config_content"):
+        scope = "" if whole_network else ON_THIS_MACHINE
+        pylsl.set_config_content(LOG_WARNINGS + scope)
     return pylsl

@@ -6,13 +6,13 @@ from math import isfinite, nan
 from statistics import median
 from types import SimpleNamespace
 
+from marey.io.formats.journal.read import RESTART_FRAMES, RESTART_S
 from marey.live.frame import Frame
 from marey.report import Finding
 
-WINDOW_FRAMES = 1024
-"""Frame numbers before the newest one that are remembered, which distinguishes a late
-frame from a repeated one. Numbers further away mean that the sender started again.
-Higher accepts later frames and takes one bit more each. Chosen by hand."""
+WINDOW_FRAMES = RESTART_FRAMES
+"""Frame numbers before the newest one that are remembered, one bit each, which
+distinguishes a late frame from a repeated one."""
 
 RATE_FRAMES = 32
 """Frames over whose median period the rate is measured. Higher is steadier and notices
@@ -127,7 +127,7 @@ class StreamClock:
             self._start(frame)
             return True
         step = frame.number - newest.number
-        if abs(step) >= WINDOW_FRAMES:
+        if abs(step) >= WINDOW_FRAMES or self._counts_anew(newest, frame, step):
             self._start(frame)
             measured.restarts += 1
             return True
@@ -140,6 +140,10 @@ class StreamClock:
         self._compare_layout(frame)
         self.newest = frame
         return True
+
+    def _counts_anew(self, newest: Frame, frame: Frame, step: int) -> bool:
+        """Return whether an old number comes too late for a packet that was held up."""
+        return step <= 0 and frame.arrival - newest.arrival > RESTART_S
 
     def _start(self, frame: Frame) -> None:
         self.newest, self._came = frame, 1

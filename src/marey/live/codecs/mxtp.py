@@ -29,6 +29,10 @@ MAX_SEGMENTS = 40
 """Segments of a datagram that is sent: 1304 bytes, below the 1500 that Ethernet
 carries. Higher sends fewer datagrams, which networks cut and lose."""
 
+MAX_SEGMENT = 2**8 - 1
+"""Highest number of a segment; the header counts segments by one byte. MVN uses 67: 23
+of the body, 4 props and 40 of the fingers."""
+
 MAX_CHARACTERS = 16
 """Characters whose segments are collected at once. Higher takes more memory when a
 sender makes up numbers. MVN streams up to 4."""
@@ -77,10 +81,12 @@ def decode_datagram(data: bytes) -> Datagram:
         packet.fail(MAGIC.decode(), repr(data[:6]))
     header = HEADER.unpack(packet.take(HEADER.size))
     _, sample, datagram, items, milliseconds, character = header[:6]
-    if items * SEGMENT.itemsize > packet.remaining:
+    if items * SEGMENT.itemsize != packet.remaining:
         found = f"{packet.remaining} bytes"
         packet.fail(f"{items} segments of {SEGMENT.itemsize} bytes", found)
     rows = np.frombuffer(packet.take(items * SEGMENT.itemsize), SEGMENT)
+    if items and not 1 <= rows["id"].min() <= rows["id"].max() <= MAX_SEGMENT:
+        packet.fail(f"numbers of segments from 1 to {MAX_SEGMENT}", rows["id"].tolist())
     with np.errstate(invalid="ignore"):  # signalling NaN
         position, wxyz = rows["position"].astype(float), rows["wxyz"].astype(float)
     T = make_poses(position, wxyz)
@@ -109,7 +115,7 @@ class MxtpDecoder:
         """Return the frames that a datagram completes.
 
         A sample is complete when the last datagrams of the characters of the sample
-        before have come, or when the next sample begins.
+        before have come, or when the next sample begins, or this one begins anew.
 
         Args:
             data: The datagram.
@@ -119,7 +125,7 @@ class MxtpDecoder:
             StreamError: If it is no whole MXTP02 datagram.
         """
         part = decode_datagram(data)
-        is_new = part.sample != self._sample
+        is_new = part.sample != self._sample or part.character in self._complete
         frames = self._end_sample(arrival) if is_new else []
         self._sample, self._time = part.sample, part.time
         if part.character not in self._poses and len(self._poses) >= MAX_CHARACTERS:

@@ -13,9 +13,11 @@ from xml.etree import ElementTree
 import numpy as np
 
 from marey.errors import StreamError
+from marey.io.units_axes import METRES_PER_UNIT
 from marey.live.codecs.packet import Packet
 from marey.live.frame import Frame
 from marey.numerics import Array, Float, geometry
+from marey.numerics.thresholds import MAX_NON_ROTATION
 
 PROTOCOL, PORT = "qtm", 22223
 ERROR, COMMAND, XML, DATA = range(4)
@@ -28,11 +30,7 @@ HEAD_BYTES, MARKER_BYTES, BODY_BYTES = 8, 12, 48
 MAX_MESSAGE_BYTES = 2**24
 """Longest message that is read. Higher lets a forged length take more memory."""
 
-MAX_SCALE_ERROR = 1e-3
-"""Largest deviation of R^T R from the identity, for a matrix of 32-bit floats to be a
-rotation. Higher takes damaged matrices for rotations."""
-
-MM = 1e-3
+MM = METRES_PER_UNIT["mm"]
 
 
 class QtmNames(NamedTuple):
@@ -142,7 +140,7 @@ def _body_poses(rows: Float[Array, "body 12"]) -> Float[Array, "body 4 4"]:
     R = rows[:, 3:].reshape(-1, 3, 3).swapaxes(1, 2)
     with np.errstate(all="ignore"):
         error = np.abs(R.swapaxes(1, 2) @ R - np.eye(3)).max(axis=(1, 2), initial=0.0)
-        is_rotation = (error < MAX_SCALE_ERROR) & (np.linalg.det(R) > 0.0)
+        is_rotation = (error < MAX_NON_ROTATION) & (np.linalg.det(R) > 0.0)
     return geometry.transform(
         np.where(is_rotation[:, None, None], R, np.nan), MM * rows[:, :3]
     )

@@ -1,5 +1,6 @@
 """The estimate of a worker: skeletons from chosen frames, and how well they predict."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -20,6 +21,10 @@ from marey.take import Take
 TEST_PIECES, TEST_FRAMES = 4, 24
 """Pieces of the frames in which hidden markers are predicted, and frames of each.
 Raised, skeletons are compared more surely, which takes longer. Chosen by hand."""
+
+WORKER_NICENESS = 10
+"""Niceness of the worker, 0 to 19. Higher learns later on a busy machine, and delays
+poses less."""
 
 MISSED_M = LEVER_ARM_M
 """Error that counts for a marker that a skeleton does not have, in metres, and the
@@ -49,6 +54,16 @@ class Learnt:
 
     seconds: float
     """Time that it took."""
+
+
+def estimate_beside_stream(take: Take, before: Sequence[Skeleton] | None) -> Learnt:
+    """Return what `estimate_skeletons_of_stream` does, at low priority.
+
+    For a worker process: the system lets the stream go first.
+    """
+    if hasattr(os, "setpriority"):  # Windows has none
+        os.setpriority(os.PRIO_PROCESS, 0, WORKER_NICENESS)
+    return estimate_skeletons_of_stream(take, before)
 
 
 def estimate_skeletons_of_stream(

@@ -12,7 +12,7 @@ from marey.live.statistics import RATE_FRAMES
 from marey.skeleton import Skeleton
 from marey.workers import Job, WorkerPool, machine_memory
 
-ESTIMATE = "marey.live.learning.estimate:estimate_skeletons_of_stream"
+ESTIMATE = "marey.live.learning.estimate:estimate_beside_stream"
 
 MIN_PERIOD_S = 1.0
 """Least time between two estimates, in seconds. Higher learns later and computes less.

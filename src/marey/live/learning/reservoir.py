@@ -19,6 +19,10 @@ MAX_BLOCKS = 128
 """Blocks that are kept: 8192 frames, a minute and more. Higher takes more memory and a
 longer estimate. Chosen by hand."""
 
+MAX_VALUES = 2**23
+"""Numbers that are kept in all blocks, 64 MiB: of more than 340 markers or 64 sensors
+fewer blocks are kept. Higher takes more memory when a sender makes up names."""
+
 N_PAIRS = 256
 """Pairs of markers or sensors whose distances describe a pose. Higher distinguishes
 poses of small parts better and takes longer. Chosen by hand."""
@@ -80,7 +84,7 @@ class FrameReservoir:
             self._position += step if step > 0 else BLOCK_FRAMES
             self._number = frame.number
             self._open.append(frame)
-            if len(self._blocks) < MAX_BLOCKS:
+            if len(self._blocks) < self._most_blocks():
                 self.version += 1
 
     def take(self, rate: float) -> Take:
@@ -131,15 +135,19 @@ class FrameReservoir:
             return
         self._blocks.append(self._block())
         self._open = []
-        if len(self._blocks) <= MAX_BLOCKS:
-            return
-        self._compare_blocks()
-        closest = np.unravel_index(np.argmin(self._distance), self._distance.shape)
-        newer = int(max(closest))
-        del self._blocks[newer]
-        self._described = np.delete(self._described, newer, 0)
-        self._distance = np.delete(np.delete(self._distance, newer, 0), newer, 1)
-        self.version += newer < MAX_BLOCKS
+        while len(self._blocks) > self._most_blocks():
+            self._compare_blocks()
+            closest = np.unravel_index(np.argmin(self._distance), self._distance.shape)
+            newer = int(max(closest))
+            self.version += newer < len(self._blocks) - 1
+            del self._blocks[newer]
+            self._described = np.delete(self._described, newer, 0)
+            self._distance = np.delete(np.delete(self._distance, newer, 0), newer, 1)
+
+    def _most_blocks(self) -> int:
+        """Return how many blocks are kept of the markers and sensors that have come."""
+        n_values = BLOCK_FRAMES * (3 * len(self._labels) + 4 * 4 * len(self._sensors))
+        return max(1, min(MAX_BLOCKS, MAX_VALUES // max(n_values, 1)))
 
     def _compare_blocks(self) -> None:
         """Add the newest blocks to the distances between all blocks."""

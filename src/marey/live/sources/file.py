@@ -16,7 +16,8 @@ class FileSource(StreamSource):
     Options of the address: `speed` (1 is real time, 0 as fast as possible), `loop`, and
     `unlabelled`: the points that are seen come without labels, in another order each
     time, as raw clouds do.
-    Numbers and times go on when the file begins again.
+    Numbers and times go on when the file begins again. It begins when it is first asked
+    for a frame: what is prepared before does not miss any.
     """
 
     def __init__(self, address: Address) -> None:
@@ -27,7 +28,7 @@ class FileSource(StreamSource):
         self.take = read(address.target)
         self.rate = self.take.rate
         self._number = 0
-        self._begin = time.monotonic()
+        self._begin: float | None = None
         is_bare = address.options.get("unlabelled", "0") != "0"
         self._rng = np.random.default_rng(0) if is_bare else None
 
@@ -37,6 +38,8 @@ class FileSource(StreamSource):
         if number >= take.n_frames and not (self._loop and take.n_frames):
             self.has_ended = True
             return None
+        if self._begin is None:
+            self._begin = time.monotonic()
         if self._speed > 0.0:
             due = self._begin + number / (take.rate * self._speed)
             wait = due - time.monotonic()

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from marey.bodies import Bodies
 from marey.errors import MareyError
 from marey.io.formats.html import SceneOptions, encode_scene, to_json
 from marey.live import LivePose, Stream
+from marey.live.live_stream import STALE_S
 from marey.motion import Motion
 from marey.numerics import geometry
 from marey.pipeline.reporting.readiness import JointReadiness, assess_joints
@@ -21,6 +23,9 @@ from marey.tree import Tree
 
 DIGITS = 4
 """Decimals of metres in messages: a tenth of a millimetre."""
+
+NOWHERE = np.full((1, 3), np.nan)
+"""Place of a subject that has left."""
 
 Layout = tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...]]
 
@@ -46,6 +51,7 @@ class LiveFeed:
         self.trouble = ""
         """Why the stream ended; "" while it runs."""
         self._layout: Layout | None = None
+        self._last_seen: dict[str, float] = {}
         self._readiness: tuple[tuple[str, tuple[JointReadiness, ...]], ...] = ()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="marey live feed")
@@ -75,8 +81,16 @@ class LiveFeed:
             options = SceneOptions(title=self._title, live=True)
             self.scene = encode_scene(_still(pose), options)
             self.version += 1
-        self.message = json.dumps(_pose_message(pose, self.version))
+        present = self._find_present(pose)
+        self.message = json.dumps(_pose_message(pose, present, self.version))
         self.count += 1
+
+    def _find_present(self, pose: LivePose) -> list[bool]:
+        """Return which subjects were seen lately; the pose of others is a guess."""
+        now = pose.frame.arrival
+        self._last_seen |= {one.name: now for one in pose.subjects if one.n_seen}
+        last_seen = [self._last_seen.get(one.name, -np.inf) for one in pose.subjects]
+        return [now - last < STALE_S for last in last_seen]
 
     def state(self) -> dict[str, Any]:
         """Return connection, recording and what still needs to move, for pages."""
@@ -115,8 +129,16 @@ class LiveFeed:
         self._thread.join(5.0)
 
 
-def _pose_message(pose: LivePose, version: int) -> dict[str, Any]:
-    """Return markers, sensors and joints of a pose, in metres; None where unseen."""
+def _pose_message(
+    pose: LivePose, present: Sequence[bool], version: int
+) -> dict[str, Any]:
+    """Return markers, sensors and joints of a pose, in metres; None where unseen.
+
+    Args:
+        pose: The pose.
+        present: Which of its subjects are there; the joints of others are None.
+        version: Number of the scene that it belongs to.
+    """
     T = pose.frame.T_world_sensor
     return {
         "type": "pose",
@@ -127,11 +149,11 @@ def _pose_message(pose: LivePose, version: int) -> dict[str, Any]:
         "turns": _numbers(_turns(T)),
         "subjects": [
             {
-                "place": _numbers(one.T_world_joint[:, :3, 3]),
+                "place": _numbers(one.T_world_joint[:, :3, 3] if there else NOWHERE),
                 "wxyz": _numbers(_turns(one.T_world_joint)),
                 "apart": [] if one.separation is None else _numbers(one.separation),
             }
-            for one in pose.subjects
+            for one, there in zip(pose.subjects, present, strict=True)
         ],
     }
 

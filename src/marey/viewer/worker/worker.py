@@ -13,7 +13,6 @@ import threading
 from typing import Any, BinaryIO
 
 from marey.errors import MareyError, printable
-from marey.kernels.precompiled import prefer_compiled_kernels
 from marey.viewer.server.protocol import encode_frame, read_frame
 from marey.workers import open_channel
 
@@ -24,7 +23,6 @@ CONCURRENT_REQUESTS = ("series",)
 def main() -> None:
     """Answer requests until the server closes standard input."""
     requests, answers = open_channel()
-    prefer_compiled_kernels()
     Worker(answers, max_drawn=int(sys.argv[2])).serve(requests)
     # Without a server, the result of a running job is not needed.
     os._exit(0)

@@ -10,7 +10,7 @@ import { AnglesPanel } from "./panels/angles";
 import { DetailsPanel } from "./panels/details";
 import { el } from "./panels/dom";
 import { ExportsPanel } from "./files/exports";
-import { Help } from "./panels/help";
+import { drawing, Help, press } from "./panels/help";
 import { freeKeysAfterClicks } from "./panels/keyboard";
 import { FindingsPanel, LengthsPanel, StagesPanel } from "./panels/lists";
 import { LivePanel } from "./panels/live";
@@ -103,7 +103,8 @@ function buildLive(state: State, server: Server): { theatre: Theatre | null } {
   right.append(live.root, new LengthsPanel(state).root);
   app.prepend(topbar.root);
   freeKeysAfterClicks();
-  addEventListener("keydown", (event) => live.press(event));
+  const shortcuts = theatre ? drawing(theatre) : [];
+  addEventListener("keydown", (event) => live.press(event) || press(shortcuts, event));
   return { theatre };
 }
 

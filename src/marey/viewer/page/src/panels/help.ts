@@ -85,17 +85,22 @@ export class Help {
 
   /** Act on a key; false when it is none of ours or meant for a field. */
   press(event: KeyboardEvent): boolean {
-    const target = event.target as HTMLElement;
-    if (event.ctrlKey || event.metaKey || event.altKey) return false;
-    if (typesText(target)) return false;
-    if ((event.key === " " || event.key === "Enter") && target.closest(ACTS)) return false;
-    if (target instanceof HTMLSelectElement && event.key.startsWith("Arrow")) return false;
-    const shortcut = this.shortcuts.find(({ keys }) => keys.includes(event.key));
-    if (!shortcut) return false;
-    event.preventDefault();
-    shortcut.run(event);
-    return true;
+    return press(this.shortcuts, event);
   }
+}
+
+/** Act on a key by one of some shortcuts; false when it is none of them or meant for a field. */
+export function press(shortcuts: Shortcut[], event: KeyboardEvent): boolean {
+  const target = event.target as HTMLElement;
+  if (event.ctrlKey || event.metaKey || event.altKey) return false;
+  if (typesText(target)) return false;
+  if ((event.key === " " || event.key === "Enter") && target.closest(ACTS)) return false;
+  if (target instanceof HTMLSelectElement && event.key.startsWith("Arrow")) return false;
+  const shortcut = shortcuts.find(({ keys }) => keys.includes(event.key));
+  if (!shortcut) return false;
+  event.preventDefault();
+  shortcut.run(event);
+  return true;
 }
 
 function key(keys: string | string[], shown: string, text: string, run: (e: KeyboardEvent) => void): Shortcut {
@@ -103,7 +108,7 @@ function key(keys: string | string[], shown: string, text: string, run: (e: Keyb
 }
 
 /** Keys for what is drawn, and from where. */
-function drawing(theatre: Theatre): Shortcut[] {
+export function drawing(theatre: Theatre): Shortcut[] {
   const { state } = theatre;
   return [
     key(["1", "2", "3", "4"], "1 – 4", "front, side, top, ¾", (e) =>

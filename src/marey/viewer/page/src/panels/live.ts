@@ -165,7 +165,7 @@ export class LivePanel {
     pose.subjects.forEach(({ place, wxyz, apart }, s) => {
       const motion = performance.motions[s];
       if (!motion) return;
-      motion.known[0] = 1;
+      motion.known[0] = place[0] === null ? 0 : 1;
       for (let k = 0; k < place.length; k++) poses[s].place[k] = place[k] ?? 0;
       for (let k = 0; k < wxyz.length; k++) poses[s].wxyz[k] = wxyz[k] ?? 0;
       if (motion.gap.length !== apart.length) {
