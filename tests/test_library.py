@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -17,6 +19,8 @@ import pytest
 import marey
 from marey import synth
 from marey.cli import main
+from marey.library import run
+from marey.library.clusters import DaskExecutor
 from marey.library.index import write_index
 from marey.library.jobs import fit_subject
 from marey.library.jobs.describe import is_labelled, measure_spread
@@ -26,6 +30,7 @@ from marey.library.lock import SubjectLock
 from marey.library.recordings import find_recordings, group_by_subject
 from marey.library.records import file_name, plan_record, read_record, short_path
 from marey.library.subject_work import choose_fit_takes
+from marey.workers import Job, WorkerPool
 
 FORMATS = ("bvh", "amc")
 
@@ -46,17 +51,32 @@ def content(folder):
     }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def shared_worker():
+    """One process for all batches with one worker: it starts longer than it works."""
+    start = run._executor
+
+    @contextmanager
+    def executor(options, n_takes):
+        if options.workers == 1 and not options.dask:
+            yield pool
+        else:
+            with start(options, n_takes) as other:
+                yield other
+
+    with pytest.MonkeyPatch.context() as patch, WorkerPool(1) as pool:
+        patch.setattr(run, "_executor", executor)
+        yield
+
+
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    """Three takes of a linkage by each of two people, a broken file and a text."""
+    """Three takes of two bodies by each of two people, a broken file and a text."""
     root = tmp_path_factory.mktemp("library")
     for seed, name in enumerate("AB", start=1):
-        rods = synth.linkage()
         (root / name).mkdir()
         for number in (1, 2, 3):
-            take = rods.record(
-                markers=4, seconds=1.0, rate=50.0, seed=10 * seed + number
-            )
+            take = pair_of(figure=seed, seed=10 * seed + number)
             marey.write(take, root / name / f"take{number}.c3d")
     (root / "A" / "broken.c3d").write_bytes(b"\x02\x50" + b"junk" * 300)
     (root / "A" / "notes.txt").write_text("no recording")
@@ -80,9 +100,9 @@ def again(library, out, **options):
     return marey.batch(library, out, **{"formats": FORMATS, "workers": 1, **options})
 
 
-def pair_of(**options):
-    figure = synth.hinge_pair(seed=1)
-    return figure.record(markers=4, seconds=1.0, rate=50.0, noise=0.0005, **options)
+def pair_of(figure=1, **options):
+    pair = synth.hinge_pair(seed=figure)
+    return pair.record(markers=4, seconds=1.0, rate=50.0, noise=0.0005, **options)
 
 
 # --- whose ----------------------------------------------------------------------------
@@ -126,8 +146,9 @@ def test_a_rule_that_names_nobody_is_refused(rule, message):
         subjects(["x/anna.c3d"], **rule)
 
 
-def test_circles_hidden_files_and_results_are_no_recordings(library, tmp_path):
+def test_circles_hidden_files_and_solutions_are_no_recordings(library, tmp_path):
     root = shutil.copytree(library, tmp_path / "library")
+    (root / "B" / "take1.bvh").write_text("the motion of take1, by another program")
     (root / "B" / "circle").symlink_to(root, target_is_directory=True)
     (root / ".hidden").mkdir()
     shutil.copy(root / "B" / "take1.c3d", root / ".hidden" / "take1.c3d")
@@ -139,6 +160,7 @@ def test_circles_hidden_files_and_results_are_no_recordings(library, tmp_path):
         *(f"{s}/take{n}.c3d" for s in "AB" for n in (1, 2, 3)),
     ]
     assert find_recordings(root, patterns=["B/*"], without=root / "out") == found[4:]
+    assert find_recordings(root, patterns=["*.bvh"]) == ["B/take1.bvh"]
     with pytest.raises(marey.DataError, match=r"no recording like \*\.trc"):
         find_recordings(root, patterns=["*.trc"])
 
@@ -194,7 +216,7 @@ def test_the_number_of_workers_does_not_change_a_byte(library, solved, tmp_path)
 
 
 def test_a_cluster_gives_the_same_bytes(library, solved, tmp_path):
-    again(library, tmp_path / "cluster", dask="local", workers=1)
+    again(library, tmp_path / "cluster", dask="local", workers=2)
     assert content(tmp_path / "cluster") == content(solved)
 
 
@@ -222,6 +244,19 @@ def test_a_scheduler_that_is_not_there_is_an_error(library, tmp_path, monkeypatc
     monkeypatch.setattr("marey.library.clusters.CONNECT_S", 1.0)
     with pytest.raises(marey.OptionError, match="a running Dask scheduler"):
         again(library, tmp_path / "out", dask="tcp://127.0.0.1:1")
+
+
+def test_a_scheduler_that_dies_between_two_jobs_is_an_error(monkeypatch):
+    monkeypatch.setattr("distributed.as_completed", list)
+
+    def refuse(*_, **__):
+        raise OSError("the connection was closed")
+
+    executor = DaskExecutor(SimpleNamespace(nthreads=refuse, submit=refuse), 0, 1.0)
+    with pytest.raises(marey.MareyError, match="scheduler is gone"):
+        _ = executor.has_room
+    with pytest.raises(marey.MareyError, match="scheduler is gone"):
+        executor.submit(Job("a", "b:c", {}))
 
 
 def test_only_what_depends_on_a_change_is_done_again(library, out, tmp_path):
@@ -272,7 +307,7 @@ def test_a_full_disk_and_kills_leave_what_a_later_run_completes(
 ):
     out = tmp_path / "out"
     command = [sys.executable, "-m", "marey", "batch", str(library), "-o", str(out)]
-    command += ["--formats", "bvh,amc", "--workers", "2", "--quiet"]
+    command += ["--formats", "bvh,amc", "--quiet", "--workers", "1"]
     if os.name == "posix":
         full = ["sh", "-c", f"ulimit -f 2; exec {shlex.join(command)}"]
         # Python itself would leave half a file of bytecode behind.
@@ -283,9 +318,11 @@ def test_a_full_disk_and_kills_leave_what_a_later_run_completes(
         assert ended.returncode == 2
         assert f"{out}{os.sep}subjects" in ended.stderr.decode().replace("\n", "")
         assert "not written" in ended.stderr.decode()
-    for seconds in (1.0, 4.0, 8.0) if slow else (6.0,):
-        process = subprocess.Popen(command, start_new_session=True)
-        time.sleep(seconds)
+    for count in (0, 1, 3) if slow else (2,):
+        process = subprocess.Popen([*command[:-1], "2"], start_new_session=True)
+        while len(list(out.glob("takes/*/take*.record.json"))) < count:
+            assert process.poll() is None
+            time.sleep(0.05)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
     assert subprocess.run(command, check=False, timeout=300).returncode == 3
@@ -396,6 +433,31 @@ def test_a_take_of_another_subject_is_reported_and_solved_by_itself():
     np.testing.assert_array_equal(same.skeleton.lengths, skeleton.lengths)
 
 
+def test_a_take_that_fits_badly_is_solved_by_itself_though_its_bones_hardly_move():
+    """Bones are compared at joints that move; those of a larger figure do not here."""
+    take = rods_of(noise=0.0)
+    skeleton = marey.solve(take).skeleton
+    noise = np.random.default_rng(1).normal(scale=5e-4, size=take.points.shape)
+    larger = take.points[:1] + 0.1 * (take.points - take.points[:1])
+    larger = replace(take, points=1.3 * larger + noise)
+    solved = solve_with_skeletons(larger, "A", {}, [skeleton])
+    codes = {f.code for f in solved.report.findings}
+    assert "other-subject" in codes
+
+
+def test_a_take_of_another_figure_is_solved_by_itself():
+    """Its bones are not on the skeleton at all, which must not fail the take."""
+    rods, pair = rods_of(), pair_of()
+    pair = replace(pair, labels=tuple("abcdefghijklmnop"[: len(pair.labels)]))
+    for take, skeleton_of in ((pair, rods), (rods, pair)):
+        solved = solve_with_skeletons(
+            take, "A", {}, [marey.solve(skeleton_of).skeleton]
+        )
+        codes = {f.code for f in solved.report.findings}
+        assert "other-subject" in codes
+        assert "labelled" not in codes
+
+
 def test_each_of_several_figures_has_one_skeleton_in_all_takes(tmp_path):
     root = tmp_path / "library"
     root.mkdir()
@@ -473,13 +535,18 @@ def test_a_wrong_option_is_one_clear_error(
     assert "Traceback" not in shown
 
 
-def test_names_of_takes_are_data_on_the_page(solved, tmp_path):
+def test_names_and_findings_of_takes_are_data_on_the_page(solved, tmp_path):
     out = shutil.copytree(solved, tmp_path / "out")
     path = out / "takes/B/take1.c3d.record.json"
     record = json.loads(path.read_text())
     record["name"] = "<script>alert(1)</script>\udcff"
+    error = ["error", "attach", "other-subject", "A", "bones <differ>"]
+    record["facts"]["findings"] = [error, ["info", "clean", "unit", "", "no matter"]]
     path.write_text(json.dumps(record))
     write_index(out)
     page = (out / "index.html").read_text()
+    assert "1 error<span>other-subject</span>" in page
+    assert "bones &lt;differ&gt;" in page
+    assert "no matter" not in page
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert" in page

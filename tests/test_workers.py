@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from marey.errors import DataError, MareyError
+from marey.kernels.precompiled import VARIABLE
 from marey.workers import Job, WorkerPool
 
 GIGABYTE = 2**30
@@ -92,6 +93,15 @@ def test_nothing_of_the_current_folder_is_imported(tmp_path, monkeypatch):
     with WorkerPool(1) as pool:
         pool.submit(job("add", a=1, b=2))
         assert pool.wait().value == 3
+
+
+@pytest.mark.parametrize(("asked", "used"), [("", True), ("0", False), ("1", True)])
+def test_workers_use_compiled_kernels_unless_told_otherwise(monkeypatch, asked, used):
+    monkeypatch.setenv(VARIABLE, asked)
+    wants = "marey.kernels.precompiled:wants_compiled_kernels"
+    with WorkerPool(1) as pool:
+        pool.submit(Job("wants", wants, {}))
+        assert pool.wait().value is used
 
 
 def test_one_attempt_is_one_process(tmp_path):

@@ -6,7 +6,7 @@
     python -m benchmarks.tools.library poison
     python -m benchmarks.tools.library fit [--people 4]
 
-`speed` solves the library with one and with two workers and in a bare loop, and states
+`speed` solves the library with one and with two workers and in bare loops, and states
 takes per second of wall clock and seconds of CPU. `scale` solves a large one with two
 workers and states the memory of the run and of its workers as takes are done; it goes
 on in the same folder when it is interrupted. `faults` disturbs a batch in every way
@@ -26,18 +26,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import marey
 from marey import synth
 from marey.library.jobs import describe_take
+from marey.library.jobs.describe import measure_spread
 from marey.library.jobs.fit import solve_common
 from marey.library.jobs.take import solve_with_skeletons
 from marey.library.subject_work import choose_fit_takes
+from marey.synth.recording import capture
 
 MOTIONS = ("walk", "exercise", "swing", "jump", "kick_punch")
 SECONDS, RATE, MARKERS = 1.0, 60.0, "set53"
@@ -64,6 +68,7 @@ def make_library(root: Path, takes: int, people: int, *, hinges: bool = False) -
         path.parent.mkdir(parents=True, exist_ok=True)
         options = {"seconds": SECONDS, "rate": RATE, "seed": number, "noise": 0.0005}
         if hinges:
+            options["seconds"] = 0.5
             take = synth.hinge_pair(seed=who).record(markers=4, **options)
         else:
             motion = MOTIONS[which % len(MOTIONS)]
@@ -92,24 +97,33 @@ def content(out: Path) -> dict[str, bytes]:
 def measure_speed(folder: Path, takes: int, people: int) -> None:
     """Print takes per second with one and two workers, and the overhead on a loop."""
     library = make_library(folder / "library", takes, people)
-    rates = {}
-    for workers in (1, 2):
-        out = folder / f"out{workers}"
-        shutil.rmtree(out, ignore_errors=True)
-        command = batch_command(library, out, "--workers", str(workers))
+    batches = {
+        f"{n} workers": batch_command(library, folder / f"out{n}", "--workers", str(n))
+        for n in (1, 2)
+    }
+    loop = [sys.executable, "-m", "benchmarks.tools.library", "loop", "--folder"]
+    commands = batches | {
+        "bare loop": [*loop, str(folder)],
+        "loop with the subject's skeletons": [*loop, str(folder), "--shared"],
+    }
+    rates, costs = {}, {}
+    for name, command in commands.items():
+        shutil.rmtree(folder / f"out{name[0]}", ignore_errors=True)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        wall, _ = run_watched(command, out)
-        cpu = cpu_since(before, resource.RUSAGE_CHILDREN)
-        rates[workers] = takes / wall
+        began = time.monotonic()
+        kernels = {"MAREY_COMPILED_KERNELS": "1"}  # as the command has them
+        subprocess.run(command, check=True, env=os.environ | kernels)
+        rates[name] = takes / (time.monotonic() - began)
+        costs[name] = cpu_since(before, resource.RUSAGE_CHILDREN) / takes
         print(
-            f"{workers} workers: {takes / wall:.3f} takes/s, {cpu / takes:.3f} s of "
-            "CPU per take",
+            f"{name}: {rates[name]:.3f} takes/s, {costs[name]:.3f} s of CPU per take",
             flush=True,
         )
-    print(f"two workers against one: {rates[2] / rates[1]:.2f}")
+    print(f"two workers against one: {rates['2 workers'] / rates['1 workers']:.2f}")
     same = content(folder / "out1") == content(folder / "out2")
-    print(f"same bytes: {same}", flush=True)
-    cpu_of_loop(library, folder / "loop", takes)
+    print(f"same bytes: {same}")
+    for name in list(commands)[2:]:
+        print(f"CPU against {name}: {costs['1 workers'] / costs[name]:.2f}", flush=True)
 
 
 def measure_scale(folder: Path, takes: int, people: int) -> None:
@@ -138,25 +152,29 @@ def cpu_since(before: resource.struct_rusage, who: int) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def cpu_of_loop(library: Path, out: Path, takes: int) -> None:
-    """Print what the same work costs in one process without records."""
-    before = resource.getrusage(resource.RUSAGE_SELF)
-    began = time.monotonic()
-    for subject in sorted(library.iterdir()):
+def solve_in_loop(folder: Path, *, shared: bool) -> None:
+    """Solve and write all takes in this process, without records.
+
+    Args:
+        folder: Where `measure_speed` works.
+        shared: Whether takes are solved with the skeleton of their subject, as a batch
+            does it, or each by itself.
+    """
+    for subject in sorted((folder / "library").iterdir()):
         files = sorted(subject.glob("*.c3d"))
-        described = {str(path): describe_take(str(path), {}) for path in files}
-        chosen = sorted(choose_fit_takes(described, 6))
-        skeleton = solve_common([marey.read(p) for p in chosen], subject.name, {})
+        skeletons = []
+        if shared:
+            described = {str(path): describe_take(str(path), {}) for path in files}
+            chosen = sorted(choose_fit_takes(described, 6))
+            fit = solve_common([marey.read(p) for p in chosen], subject.name, {})
+            skeletons = [fit.skeleton]
         for path in files:
-            take = marey.read(path)
-            given = [skeleton.skeleton]
-            solution = solve_with_skeletons(take, subject.name, {}, given)
-            target = out / subject.name / f"{path.stem}.bvh"
+            solution = solve_with_skeletons(
+                marey.read(path), subject.name, {}, skeletons
+            )
+            target = folder / "loop" / subject.name / f"{path.stem}.bvh"
             target.parent.mkdir(parents=True, exist_ok=True)
             marey.write(solution.motion, target, overwrite=True)
-    cpu = cpu_since(before, resource.RUSAGE_SELF)
-    wall = time.monotonic() - began
-    print(f"bare loop: {takes / wall:.2f} takes/s, {cpu / takes:.3f} s of CPU per take")
 
 
 def run_watched(
@@ -217,6 +235,7 @@ def try_faults(folder: Path, takes: int, people: int, kills: int, only: str) -> 
     faults: Mapping[str, Callable[[Path, Path], None]] = {
         "kill -9 of workers": lambda a, b: kill_workers(a, b, kills, spread),
         "kill -9 of the run": lambda a, b: kill_runs(a, b, kills, spread),
+        "two runs at once": run_twice,
         "full disk": fill_disk,
         "kill -9 of the scheduler": lambda a, b: kill_schedulers(a, b, kills, spread),
     }
@@ -305,6 +324,13 @@ def kill_runs(library: Path, out: Path, kills: int, chance: random.Random) -> No
     print(f"  {len(moments)} runs killed; takes done then: {moments}", flush=True)
 
 
+def run_twice(library: Path, out: Path) -> None:
+    """Start two runs into one folder."""
+    command = batch_command(library, out, "--workers", "1")
+    both = [subprocess.Popen(command) for _ in range(2)]
+    print(f"  exit codes: {[process.wait() for process in both]}", flush=True)
+
+
 def kill_schedulers(
     library: Path, out: Path, kills: int, chance: random.Random
 ) -> None:
@@ -337,7 +363,7 @@ def wait_for_takes(
     goal = count_done(out) + chance.randrange(most)
     while process.poll() is None and count_done(out) < goal:
         time.sleep(0.1)
-    time.sleep(chance.uniform(0.0, 2.0))
+    time.sleep(chance.uniform(0.0, 1.0))
     return process.poll() is None
 
 
@@ -365,8 +391,9 @@ def dask_cluster() -> "Iterator[tuple[str, subprocess.Popen[str]]]":
         scheduler = subprocess.Popen([*dask, *options, *where], text=True, **quiet)
         processes.append(scheduler)
         worker = [sys.executable, "-m", "distributed.cli.dask_worker", *options, *where]
-        more = ["--nthreads", "1", "--nworkers", "2", "--death-timeout", "10"]
-        processes.append(subprocess.Popen([*worker, *more], text=True, **quiet))
+        more = ["--nthreads", "1", "--no-nanny", "--death-timeout", "10"]
+        for _ in range(2):
+            processes.append(subprocess.Popen([*worker, *more], text=True, **quiet))
         while not address_file.exists() or not address_file.read_text():
             time.sleep(0.1)
         try:
@@ -408,52 +435,86 @@ def fill_disk(library: Path, out: Path) -> None:
 
 
 def compare_fits(people: int) -> None:
-    """Print errors of bones by the takes that skeletons are fitted to."""
-    kinds = ["walk"] * 16 + ["exercise", "swing", "jump", "kick_punch"]
-    errors: dict[str, list[float]] = {"chosen": [], "largest": [], "all": []}
+    """Print errors of bones by the takes that skeletons are fitted to.
+
+    A person has 24 takes with the markers of one day, soft tissue and noise: mostly
+    walks, as archives have.
+    """
+    kinds = ("walk",) * 18 + ("swing", "jump", "kick_punch") * 2
+    sets = {"first 6": 6, "chosen 3": 3, "chosen 6": 6, "all": 24}
+    errors: dict[str, list[float]] = {name: [] for name in sets}
     for who in range(people):
-        person = synth.human(seed=100 + who)
-        with tempfile.TemporaryDirectory() as scratch:
-            described, recordings = {}, {}
-            for number, kind in enumerate(kinds):
-                seconds = 2.0 if kind == "walk" else 1.0
-                options = {"seconds": seconds, "rate": RATE, "markers": MARKERS}
-                recording = person.record(kind, seed=number, noise=0.001, **options)
-                path = Path(scratch) / f"{number:02d}.c3d"
-                marey.write(recording, path)
-                recordings[path.name] = recording
-                described[path.name] = describe_take(str(path), {})
-        size = lambda name: -described[name]["positions"]  # noqa: E731, B023
-        sets = {
-            "chosen": choose_fit_takes(described, 6),
-            "largest": sorted(described, key=size)[:6],
-            "all": sorted(described),
-        }
-        for name, takes in sets.items():
-            solution = marey.solve([recordings[take] for take in takes])
-            truth = next(iter(recordings.values()))
-            errors[name].append(bone_error_mm(solution.skeleton, truth))
+        takes = record_day(100 + who, kinds)
+        described = {name: _described(take) for name, take in takes.items()}
+        for name, count in sets.items():
+            chosen = choose_fit_takes(described, count)
+            if name.startswith("first"):
+                chosen = sorted(takes)[:count]
+            solution = marey.solve([takes[take] for take in sorted(chosen)])
+            error = bone_error_mm(solution.skeleton, next(iter(takes.values())))
+            errors[name].append(error)
         print({k: round(v[-1], 2) for k, v in errors.items()}, flush=True)
     for name, values in errors.items():
         print(f"{name}: rms error of bones {np.mean(values):.2f} mm")
 
 
+def record_day(seed: int, kinds: Sequence[str]) -> dict[str, synth.Recording]:
+    """Return takes of a person whose markers stay where they are."""
+    person, chance = synth.human(seed=seed), np.random.default_rng(seed)
+    corruption = synth.Corruption(soft_tissue=0.01, knee_shift=1.0)
+    takes = {}
+    for number, kind in enumerate(kinds):
+        motion = person.perform(kind, seconds=1.0, rate=RATE, seed=number)
+        take = capture(
+            (person,),
+            (motion,),
+            names=("",),
+            markers=MARKERS,
+            seed=seed,
+            corruption=corruption,
+        )
+        noise = chance.normal(scale=0.001, size=take.points.shape)
+        takes[f"{number:02d}"] = replace(take, points=take.points + noise)
+    return takes
+
+
+def _described(take: marey.Take) -> dict[str, Any]:
+    """Return what `describe_take` finds of a file with this take."""
+    positions = int(take.seen.sum())
+    return {"positions": positions, "labelled": True, "spread": measure_spread(take)}
+
+
 def bone_error_mm(skeleton: marey.Skeleton, truth: synth.Recording) -> float:
-    """Return the rms error of the lengths of bones that both have, in mm."""
-    true = truth.truth.skeleton
-    common = [
-        name
-        for name, seen in zip(skeleton.names, skeleton.observed, strict=True)
-        if seen and name in true.names and skeleton.parent[skeleton.index(name)] > 0
-    ]
-    found = [skeleton.lengths[skeleton.index(name)] for name in common]
-    difference = np.subtract(found, [true.lengths[true.index(n)] for n in common])
+    """Return the rms error of the lengths of limbs, in mm.
+
+    Spine and neck of the two skeletons are divided in other places.
+    """
+    found, true = map(bone_lengths, (skeleton, truth.truth.skeleton))
+    limbs = [bone for bone in found.keys() & true.keys() if bone[0][0] in "LR"]
+    difference = [found[bone] - true[bone] for bone in limbs]
     return 1e3 * float(np.sqrt(np.mean(np.square(difference))))
+
+
+def bone_lengths(skeleton: marey.Skeleton) -> dict[tuple[str, str], float]:
+    """Return the lengths of observed bones by the names of both joints, in metres."""
+    return {
+        (skeleton.names[parent], name): float(length)
+        for name, parent, length, is_observed in zip(
+            skeleton.names,
+            skeleton.parent,
+            skeleton.lengths,
+            skeleton.observed,
+            strict=True,
+        )
+        if parent >= 0 and is_observed
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=("speed", "scale", "faults", "poison", "fit"))
+    what = ("speed", "loop", "scale", "faults", "poison", "fit")
+    parser.add_argument("what", choices=what)
+    parser.add_argument("--shared", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--takes", type=int, default=0)
     parser.add_argument("--people", type=int, default=0)
     parser.add_argument("--kills", type=int, default=20)
@@ -463,6 +524,8 @@ def main() -> None:
     folder = given.folder or Path(tempfile.mkdtemp())
     if given.what == "speed":
         measure_speed(folder, given.takes or 40, given.people or 2)
+    elif given.what == "loop":
+        solve_in_loop(folder, shared=given.shared)
     elif given.what == "scale":
         measure_scale(folder, given.takes or 2000, given.people or 50)
     elif given.what == "faults":

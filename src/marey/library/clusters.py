@@ -23,6 +23,12 @@ BASE_MEMORY_BYTES = 10**9
 libraries. Higher asks for more than is needed. Chosen by hand."""
 
 
+SCHEDULER_GONE = (
+    "the Dask scheduler is gone; start one and run the same command again: what is "
+    "done is kept"
+)
+
+
 class DaskExecutor:
     """Jobs of a batch on the workers of a Dask cluster.
 
@@ -42,12 +48,16 @@ class DaskExecutor:
     @property
     def has_room(self) -> bool:
         """Whether a thread of a worker is free; at least one job always waits."""
-        threads: int = sum(self._client.nthreads().values())
+        with _needs_scheduler():
+            threads: int = sum(self._client.nthreads().values())
         return len(self._jobs) <= threads
 
     def submit(self, job: Job) -> None:
         """Start a job somewhere on the cluster."""
-        future = self._client.submit(run_under_limits, job, *self._limits, pure=False)
+        with _needs_scheduler():
+            future = self._client.submit(
+                run_under_limits, job, *self._limits, pure=False
+            )
         self._jobs[future] = job
         self._done.add(future)
 
@@ -63,10 +73,7 @@ class DaskExecutor:
         future = next(self._done)
         job = self._jobs.pop(future)
         if future.status in ("cancelled", "lost"):
-            raise MareyError(
-                "the Dask scheduler is gone; start one and run the same command again: "
-                "what is done is kept"
-            )
+            raise MareyError(SCHEDULER_GONE)
         try:
             outcome: Outcome = future.result()
         except Exception:  # KilledWorker, or a worker that cannot import marey
@@ -74,6 +81,15 @@ class DaskExecutor:
         finally:
             future.release()
         return outcome
+
+
+@contextmanager
+def _needs_scheduler() -> Iterator[None]:
+    """Raise a `MareyError` if the scheduler does not answer in the block below."""
+    try:
+        yield
+    except (OSError, RuntimeError):  # The connection was closed, or the client.
+        raise MareyError(SCHEDULER_GONE) from None
 
 
 _pools = threading.local()
@@ -113,7 +129,7 @@ def cluster_executor(
         where = _slurm_cluster(options, workers, memory)
     elif options.dask == "local":
         where = dask.LocalCluster(
-            n_workers=workers, threads_per_worker=1, dashboard_address=None
+            n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0"
         )
     try:
         client = dask.Client(where, timeout=CONNECT_S)

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import html
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
@@ -14,6 +15,9 @@ from marey.numerics.thresholds import SKIN_MOTION_M
 from marey.plot.style import LEFT_COLOUR, RIGHT_COLOUR
 
 PAGE = "index_page.html"
+
+GRAVE = ("error", "warning")
+"""Severities of findings that the page shows, the gravest first."""
 
 STATE_WORDS = {
     "done": "done",
@@ -70,12 +74,12 @@ def page_row(record: Record, row: Mapping[str, Any]) -> str:
         (0, _picture(record.facts.get("picture") or {})),
         (row["take"], f"<b>{html.escape(row['take'])}</b><span>{links}</span>"),
         (row["subject"], html.escape(row["subject"])),
-        (row["state"], _state_cell(record)),
+        (row["state"], html.escape(STATE_WORDS[record.state])),
         _numeric(row["seconds"], 1, "s"),
         _numeric(row["residual_mm"], 2, "mm", bar=1e3 * SKIN_MOTION_M),
         (row["worst_bone"] or "", html.escape(row["worst_bone"] or "")),
         _gaps(row["seen"]),
-        (row["errors"] * 1000 + row["warnings"], _finding_cell(record)),
+        (_gravity(row), _reason(record) or _finding_cell(record)),
     ]
     tag = f'<tr class="{record.state}">'
     return tag + "".join(f'<td data-v="{_attribute(v)}">{c}</td>' for v, c in cells)
@@ -90,10 +94,16 @@ def _link(name: str) -> str:
     return f'<a href="{quote(os.fsencode(name))}">{html.escape(suffix)}</a>'
 
 
-def _state_cell(record: Record) -> str:
-    word = html.escape(STATE_WORDS[record.state])
-    reason = html.escape(record.error.removeprefix(record.name).lstrip(":, "))
-    return f"{word}<span>{reason}</span>" if reason else word
+def _gravity(row: Mapping[str, Any]) -> int:
+    """Return the value to sort by: takes without output, then errors, then warnings."""
+    is_failed = bool(row["state"] != "done")
+    return 10**6 * is_failed + 10**3 * int(row["errors"]) + int(row["warnings"])
+
+
+def _reason(record: Record) -> str:
+    """Return why a take has no output; "" if it has."""
+    reason = record.error.removeprefix(record.name).lstrip(":, ")
+    return f"<span>{html.escape(reason)}</span>" if reason else ""
 
 
 def _numeric(
@@ -114,19 +124,29 @@ def _gaps(seen: float | None) -> tuple[float, str]:
 
 
 def _finding_cell(record: Record) -> str:
-    """Return the codes of findings; the messages of errors and warnings unfold."""
-    grave = [
-        f"<li class={severity}><b>{html.escape(about)}</b> {html.escape(message)}</li>"
-        for severity, _, _, about, message in record.facts.get("findings", [])
-        if severity != "info"
-    ]
+    """Return how many errors and warnings there are; their messages unfold."""
+    grave = [f for f in record.facts.get("findings", []) if f[0] in GRAVE]
     if not grave:
         return ""
-    counted = "1 finding" if len(grave) == 1 else f"{len(grave)} findings"
-    return f"<details><summary>{counted}</summary><ul>{''.join(grave)}</ul></details>"
+    counts = Counter(severity for severity, *_ in grave)
+    counted = ", ".join(_count(counts[kind], kind) for kind in GRAVE if counts[kind])
+    codes = sorted({code for severity, _, code, *_ in grave if severity == GRAVE[0]})
+    items = "".join(
+        f"<li class={severity}><b>{html.escape(about)}</b> {html.escape(message)}</li>"
+        for severity, _, _, about, message in grave
+    )
+    named = f"<span>{html.escape(', '.join(codes))}</span>" if codes else ""
+    summary = f"<summary>{counted}{named}</summary>"
+    return f"<details>{summary}<ul>{items}</ul></details>"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _picture(paths: Mapping[str, str]) -> str:
+    if not paths:
+        return ""
     strokes = "".join(
         f'<path class="{name}" d="{html.escape(path)}"/>'
         for name, path in sorted(paths.items())

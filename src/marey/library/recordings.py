@@ -44,8 +44,9 @@ def find_recordings(
 ) -> list[str]:
     """Return the recordings below a folder, by relative path, sorted.
 
-    Hidden files and folders are left out. Links to folders are followed, each folder
-    once.
+    Hidden files and folders are left out, and so are motions (BVH, AMC) beside a
+    recording of the same name: they are its solution by another program. Links to
+    folders are followed, each folder once.
 
     Args:
         library: The folder.
@@ -60,12 +61,7 @@ def find_recordings(
         raise DataError(
             "library", found=f"no folder {library}", needed="a folder of recordings"
         )
-    suffixes = tuple(
-        suffix
-        for known in formats()
-        if any(getattr(known, reader) for reader in READERS)
-        for suffix in known.suffixes
-    )
+    suffixes = _suffixes(*READERS)
     found = [
         path.relative_to(library).as_posix()
         for path in _walk(library, without.resolve() if without else None)
@@ -84,7 +80,30 @@ def find_recordings(
             found=f"no recording{asked} below {library}",
             needed="files of a known format (`marey doctor` lists them)",
         )
-    return recordings
+    return _without_solutions(recordings)
+
+
+def _suffixes(*readers: str) -> tuple[str, ...]:
+    """Return the suffixes of the formats that have one of these readers."""
+    return tuple(
+        suffix
+        for known in formats()
+        if any(getattr(known, reader) for reader in readers)
+        for suffix in known.suffixes
+    )
+
+
+def _without_solutions(names: Sequence[str]) -> list[str]:
+    """Return names without motions beside a recording of the same name."""
+    motions = _suffixes("read_motion")
+    solved = {name for name in names if name.lower().endswith(motions)}
+    measured = {_stem(name) for name in set(names) - solved}
+    return [n for n in names if n not in solved or _stem(n) not in measured]
+
+
+def _stem(name: str) -> str:
+    folder, slash, file = name.rpartition("/")
+    return folder + slash + file.partition(".")[0]
 
 
 def _walk(library: Path, without: Path | None) -> Iterator[Path]:

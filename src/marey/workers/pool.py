@@ -96,6 +96,8 @@ class WorkerPool:
     _busy: list[_Worker] = field(default_factory=list)
     _again: deque[Job] = field(default_factory=deque)
     _attempts: dict[str, int] = field(default_factory=dict)
+    """Times that each job was given to a worker, until it is over."""
+
     _answers: "queue.Queue[tuple[_Worker, bytes | None]]" = field(
         default_factory=queue.Queue
     )
@@ -168,17 +170,17 @@ class WorkerPool:
                 self._idle.remove(worker)
             return None
         self._busy.remove(worker)
-        seconds = time.monotonic() - worker.since
+        is_last = worker.stopped or self._attempts[job.key] >= self.attempts
+        if answer is None and not is_last:
+            self._again.append(job)
+            return None
+        del self._attempts[job.key]
+        state: State = "late" if worker.stopped else "lost"
+        value: Any = None
         if answer is not None:
             self._idle.append(worker)
             state, value = pickle.loads(answer)
-            return Outcome(job, state, value, seconds)
-        if worker.stopped:
-            return Outcome(job, "late", seconds=seconds)
-        if self._attempts[job.key] >= self.attempts:
-            return Outcome(job, "lost", seconds=seconds)
-        self._again.append(job)
-        return None
+        return Outcome(job, state, value, time.monotonic() - worker.since)
 
     def _time_left(self) -> float:
         """Return the seconds until the next job is late, or until Ctrl-C is looked for.

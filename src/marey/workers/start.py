@@ -5,6 +5,7 @@ import subprocess
 import sys
 from typing import Any, BinaryIO
 
+from marey.kernels.precompiled import prefer_compiled_kernels
 from marey.workers.limits import limit_memory
 
 PIPES: dict[str, Any] = {
@@ -32,8 +33,10 @@ def worker_command(module: str, memory: int, *arguments: object) -> list[str]:
 def open_channel() -> tuple[BinaryIO, BinaryIO]:
     """Limit the memory of this worker; return its requests and its answers.
 
-    What a library prints goes to standard error, and does not mix with the answers.
+    Nothing else runs in its process, so it uses the compiled kernels. What a library
+    prints goes to standard error, and does not mix with the answers.
     """
+    prefer_compiled_kernels()
     limit_memory(int(sys.argv[1]))
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

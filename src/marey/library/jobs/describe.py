@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.errors import FormatError
 from marey.io import read
 from marey.library.records import hash_file
+from marey.numerics import Float
 from marey.numerics.thresholds import SAMPLE_FRAMES
 from marey.take import Take
 

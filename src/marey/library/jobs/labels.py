@@ -3,11 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 from scipy.optimize import linear_sum_assignment
 
 from marey.motion import Motion
-from marey.numerics import geometry
+from marey.numerics import Float, geometry
 from marey.numerics.thresholds import SAMPLE_FRAMES
 from marey.pose import fit_pose
 from marey.skeleton import Skeleton

@@ -1,5 +1,6 @@
 """A take, solved with the skeletons of its subject and written."""
 
+import math
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -9,15 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from marey.errors import DataError, OptionError
 from marey.io import read_skeleton
 from marey.io.atomic import temporary_path
 from marey.io.solution_files import write_solution
-from marey.library.jobs.describe import read_unchanged
+from marey.library.jobs.describe import is_labelled, read_unchanged
 from marey.library.jobs.facts import facts_of, residual_mm
 from marey.library.jobs.fit import name_subject, solve_common
 from marey.library.jobs.labels import label_take
 from marey.library.records import Record, finish_record
-from marey.numerics.thresholds import MARKER_NOISE_M
+from marey.numerics.thresholds import MARKER_NOISE_M, SKIN_MOTION_M
 from marey.pipeline.reporting.tables import add_tables
 from marey.report import Finding
 from marey.skeleton import Skeleton, marker_columns
@@ -122,23 +124,54 @@ def _solve_with_one(
 ) -> Solution:
     """Return the solution with the subject's only skeleton.
 
-    A take of another subject, by its bones and its residual, is solved by itself.
+    A take of another subject is solved by itself: its bones are not on the skeleton, or
+    the skeleton does not suit it (`_find_difference`).
     """
-    solution = solve_common([take], subject, fields, skeleton=skeleton)
-    if skeleton.marker_labels and not (marker_columns(skeleton, take) >= 0).any():
-        solution = _solve_labelled(take, subject, fields, skeleton, solution)
-    if all(f.code != "skeleton-differs" for f in solution.report.findings):
-        return solution
-    alone = solve_common([take], subject, fields)
-    ratio = _residual(solution) / max(_residual(alone), 1e3 * MARKER_NOISE_M)
-    if not ratio > MAX_RESIDUAL_RATIO:
-        return solution
-    message = (
-        f"bones differ from those of {subject}, whose skeleton gives {ratio:.1f} times "
-        "the residual: solved by itself; give it a subject of its own"
+    try:
+        solution = solve_common([take], subject, fields, skeleton=skeleton)
+    except OptionError as error:
+        if error.option != "skeleton":
+            raise
+        alone = solve_common([take], subject, fields)
+        return _add_finding(alone, _other_subject(subject, "are not on its skeleton"))
+    has_other_labels = bool(skeleton.marker_labels and take.labels) and not (
+        (marker_columns(skeleton, take) >= 0).any()
     )
-    finding = Finding("other-subject", "attach", "error", message, subject, value=ratio)
-    return _add_finding(alone, finding)
+    if has_other_labels and not is_labelled(take):
+        has_other_labels = False
+        solution = _solve_labelled(take, subject, fields, skeleton, solution)
+    differs = any(f.code == "skeleton-differs" for f in solution.report.findings)
+    if not (differs or _residual(solution) > 1e3 * SKIN_MOTION_M):
+        return solution
+    try:
+        alone = solve_common([take], subject, fields)
+    except DataError:  # It shows too little without the skeleton.
+        return solution
+    ratio = _residual(solution) / max(_residual(alone), 1e3 * MARKER_NOISE_M)
+    how = _find_difference(ratio, has_other_labels=differs and has_other_labels)
+    return _add_finding(alone, _other_subject(subject, how, ratio)) if how else solution
+
+
+def _find_difference(ratio: float, *, has_other_labels: bool) -> str:
+    """Return why bones are of another subject; "" if they are not.
+
+    Args:
+        ratio: Residual with the skeleton as a multiple of that with bones of its own.
+        has_other_labels: Whether bones differ and the skeleton has none of the labels.
+    """
+    if has_other_labels:
+        return "differ, and so do all labels"
+    if ratio > MAX_RESIDUAL_RATIO:
+        return f"of its skeleton give {ratio:.1f} times the residual"
+    return ""
+
+
+def _other_subject(subject: str, how: str, ratio: float = math.nan) -> Finding:
+    message = (
+        f"not a take of {subject}: bones {how}. It is solved by itself; give it a "
+        "subject of its own"
+    )
+    return Finding("other-subject", "attach", "error", message, subject, value=ratio)
 
 
 def _solve_labelled(
