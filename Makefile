@@ -5,7 +5,7 @@ STAMP := .venv/installed
 PAGE := src/marey/viewer/page
 PAGE_SOURCES := $(shell find $(PAGE) -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
 
-.PHONY: demo kernels wheel test check bench bench-smoke coverage docs interop clean
+.PHONY: demo kernels all-kernels wheel test check bench bench-smoke coverage docs interop clean
 
 demo: kernels
 	$(BIN)/marey demo
@@ -14,16 +14,19 @@ demo: kernels
 kernels: $(STAMP)
 	$(BIN)/marey compile
 
-# A wheel for this platform and this Python, with compiled kernels in it.
-wheel: $(STAMP)
+# Those of every method, as tests and wheels need them.
+all-kernels: $(STAMP)
 	$(BIN)/marey compile --all
+
+# A wheel for this platform and this Python, with compiled kernels in it.
+wheel: all-kernels
 	MAREY_WHEEL_KERNELS=1 $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 
 # A worker that has nothing to do takes tests from the other, so that files stay together
 # and their fixtures are made once. Bytecode is kept even where the environment forbids
 # it: every program that a test starts would compile the package again. Kernels are
 # compiled before, because workers would each compile the same.
-test: kernels interop/node_modules
+test: all-kernels interop/node_modules
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist worksteal
 
 check: $(STAMP)

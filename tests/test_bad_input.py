@@ -226,6 +226,17 @@ def test_integers_are_numbers_but_no_orientations(takes):
         solve(in_millimetres(takes["sensors"]))
 
 
+@pytest.mark.usefixtures("unchecked")
+def test_markers_on_one_point_are_no_division_by_zero(takes):
+    """Whole metres put most markers of a body on the same point."""
+    rounded = change(takes["markers"], positions=np.round)
+    assert solve(replace(rounded, labels=numbered(rounded))).report.findings
+
+
+def numbered(take):
+    return tuple(f"m{i}" for i in range(len(take.labels)))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("how", ["stated", "given"])
 def test_a_unit_that_someone_stated_is_doubted_and_kept(takes, kind, how):

@@ -56,6 +56,19 @@ def test_one_bad_file_among_good_ones_is_code_three(walk, tmp_path, capsys):
     assert run(capsys, "info", bad)[0] == 2
 
 
+def test_view_shows_a_stream_as_live_does(capsys, monkeypatch):
+    asked = {}
+
+    def show(source, **options):
+        asked.update(options, source=source)
+        return 0
+
+    monkeypatch.setattr("marey.cli.commands.view.show_stream", show)
+    assert run(capsys, "view", "lsl://ann", "--live", "--no-browser")[0] == 0
+    assert (asked["source"], asked["to"]) == ("lsl://ann", ("page",))
+    assert asked["browser"] is False
+
+
 def test_convert_writes_and_says_what_is_lost(walk, tmp_path, capsys):
     target = tmp_path / "walk.trc"
     code, printed = run(
@@ -127,6 +140,19 @@ def test_doctor_knows_versions_and_extras(capsys):
     assert found["packages"]["numpy"]
     assert "plots" in found["extras"]
     assert run(capsys, "doctor")[0] == 0
+
+
+@pytest.mark.parametrize(("forbidden", "found"), [(False, True), (True, False)])
+def test_doctor_says_that_bytecode_is_not_kept(
+    monkeypatch, capsys, tmp_path, forbidden, found
+):
+    from marey.cli.commands import doctor
+
+    place = str(tmp_path / "absent.pyc")
+    monkeypatch.setattr(doctor, "cache_from_source", lambda path: place)
+    monkeypatch.setattr(sys, "dont_write_bytecode", forbidden)
+    assert json.loads(run(capsys, "doctor", "--json")[1].out)["bytecode"] is found
+    assert ("bytecode" in run(capsys, "doctor")[1].out) is not found
 
 
 def test_demo_writes_what_it_says(tmp_path, capsys):

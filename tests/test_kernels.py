@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 import marey
+from marey.cli import kernel_exercises
 from marey.cli.compiling import merge_caches
 from marey.cli.kernel_exercises import EXERCISES
 from marey.kernels import cache, precompiled
+from marey.pose.gauss_newton.reacquire_kernel import fade_offsets_after
 
 SOURCE = Path(marey.__file__).parent
 PARTS = (
@@ -28,16 +30,14 @@ PARTS = (
     "numerics/jit.py",
 )
 CALLED = """
-from numba import njit
+from marey.numerics.jit import njit
 
 @njit(cache=True)
 def height():
     return {height}
 """
 CALLER = """
-from numba import njit
-
-from marey.numerics.jit import FAST
+from marey.numerics.jit import FAST, njit
 from marey.numerics.called_kernel import height
 
 @njit(cache=True, fastmath=FAST)
@@ -51,9 +51,7 @@ class Factor(NamedTuple):
     value: float
 """
 TAKES_TUPLE = """
-from numba import njit
-
-from marey.numerics.jit import FAST
+from marey.numerics.jit import FAST, njit
 from marey.numerics.{name}_kernel import Factor
 
 @njit(cache=True, fastmath=FAST)
@@ -142,6 +140,36 @@ def test_a_kernel_is_stale_when_a_kernel_that_it_calls_has_changed(tmp_path):
     assert (
         "numerics/caller_kernel.py, or a kernel that it imports, has changed" in said[0]
     )
+
+
+def test_a_kernel_from_the_cache_is_linked_into_one_that_is_compiled(tmp_path):
+    package = small_package(tmp_path)
+    call(package)
+    caller = package / "marey/numerics/caller_kernel.py"
+    caller.write_text(CALLER.replace("* x", "+ x"))
+    value, n_compiled, _, _ = call(package)
+    assert (value, n_compiled) == (3.0, 1)
+
+
+LOAD = """
+import sys
+import numpy as np
+from marey.numerics.procrustes_kernel import alternate
+points, shape = np.zeros((5, 4, 3)), np.eye(4, 3)
+T, weight = np.tile(np.eye(4), (5, 1, 1)), np.ones((5, 4))
+alternate(points, shape, weight, T, np.array([2]), 3.0, 0.5)
+print([m for m in ("scipy.linalg", "numba.np.linalg", "jaxtyping") if m in sys.modules])
+"""
+
+
+def test_loading_a_kernel_imports_nothing_that_only_compiling_needs():
+    def load():
+        return subprocess.run(
+            [sys.executable, "-c", LOAD], capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    load()  # compiles it where nobody has before
+    assert load() == "[]"
 
 
 def test_kernels_of_a_module_that_is_gone_are_compiled_again(tmp_path):
@@ -300,3 +328,9 @@ def test_exercises_say_what_they_compile():
     assert all(
         exercise.title and exercise.seconds > 0 for exercise in EXERCISES.values()
     )
+
+
+def test_the_exercise_of_poses_compiles_kernels_of_streams(monkeypatch):
+    monkeypatch.setattr(kernel_exercises, "solve_pose", lambda *_: None)
+    EXERCISES["poses"].run()
+    assert fade_offsets_after.signatures

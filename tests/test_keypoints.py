@@ -175,7 +175,10 @@ BODY_15 = {
 
 @pytest.mark.parametrize("left_out", [(), ("Neck", "MidHip")], ids=["15", "13"])
 def test_named_joints_of_a_person_give_named_bodies(left_out):
-    """Limbs from joint to joint; without points in the middle the trunk is one body."""
+    """Limbs from joint to joint, hands and feet at the last of them.
+
+    Without points in the middle the trunk is one body.
+    """
     take = synth.human(seed=1).record("walk", seconds=4.0, rate=100.0)
     names, T = take.truth.skeleton.names, take.truth.motion.T_world_joint()
     labels = tuple(label for label in BODY_15 if label not in left_out)
@@ -187,7 +190,7 @@ def test_named_joints_of_a_person_give_named_bodies(left_out):
     skeleton, found = solution.skeleton, solution.motion.T_world_joint()
     assert skeleton.names[0] == "Hips"
     assert "Head" in skeleton.names
-    for joint in ("LowerArm", "LowerLeg"):
+    for joint in ("LowerArm", "LowerLeg", "Hand", "Foot"):
         for name in (f"Left{joint}", f"Right{joint}"):
             difference = (
                 found[:, skeleton.names.index(name), :3, 3]

@@ -160,13 +160,26 @@ def test_every_combination_is_near_the_truth(name, tmp_path):
     assert solution.report.worst != "error"
 
 
-def test_two_people_and_a_prop_are_three_subjects():
+def split_people(several):
+    """Return those who have the limbs of a person, and the others."""
+    people, others = [], []
+    for one in several:
+        is_person = set(LIMBS) <= set(one.skeleton.names)
+        (people if is_person else others).append(one)
+    return people, others
+
+
+def test_two_people_and_a_prop_are_three_subjects_near_the_truth():
+    """Who stands to hand something over hardly moves hips and knees: 12 and 14 mm."""
     scene = synth.scene(
         "handover", seconds=SECONDS, rate=RATE, markers="set53", noise=1e-3
     )
     solution = marey.solve(scene)
-    assert sorted(len(one.skeleton.names) > 2 for one in solution.subjects) == [
-        False,
-        True,
-        True,
-    ]
+    true_people, true_props = split_people(scene.truth.motions)
+    people, props = split_people(solution.subjects)
+    assert (len(people), len(props)) == (len(true_people), len(true_props)) == (2, 1)
+    for truth in true_people:
+        assert min(joint_error_mm(one.motions[0], truth) for one in people) < 20.0
+    centers = (m.T_world_root[:, :3, 3] for m in (props[0].motions[0], true_props[0]))
+    distance = np.linalg.norm(np.subtract(*centers), axis=1)
+    assert np.nanstd(distance) < 2e-3

@@ -32,8 +32,10 @@ def test_the_recipe_has_the_version_and_the_requirements_of_the_package():
 def test_the_recipe_builds_without_node_because_sdists_carry_the_page():
     """A hook of wheels alone would leave sdists without the page."""
     recipe = load("packaging", "conda", "recipe.yaml")
-    tools = {"python>=3.11", "pip", "hatchling"}
+    tools = {"python>=3.11", "pip", *PROJECT["build-system"]["requires"]}
+    assert "hatchling" in tools
     assert without_spaces(recipe["requirements"]["host"]) == tools
+    assert not any("node" in tool for tool in tools)
     assert "build" not in recipe["requirements"]
     build = PROJECT["tool"]["hatch"]["build"]
     assert build["hooks"]["custom"]["path"] == "hatch_build.py"

@@ -91,7 +91,8 @@ def test_the_modules_of_a_solve_bring_no_slow_package_along():
     """Kernels, SciPy and XML take as long to import as a short take to solve."""
     code = (
         "import sys, marey.cli, marey.cli.solve_output, marey.editing; "
-        "slow = {'scipy', 'numba', 'llvmlite', 'xml', 'http', 'matplotlib'}; "
+        "slow = {'scipy', 'numba', 'llvmlite', 'xml', 'http', 'matplotlib', "
+        "'jaxtyping'}; "
         "sys.exit(', '.join(sorted(slow & set(sys.modules))) or 0)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import chdtrc
+from scipy.special import chdtrc, chdtri
 
 import marey
 from marey.numerics import robust
@@ -208,11 +208,18 @@ def test_of_no_frames_and_no_links_nobody_is_blamed():
     assert not robust.attribute_outliers(np.zeros((2, 0), dtype=bool), none).any()
 
 
-@pytest.mark.parametrize("freedom", [1, 2, 3, 8, 15, 60])
+@pytest.mark.parametrize("freedom", [1, 2, 3, 8, 15, 60, 801])
 def test_the_chance_of_a_larger_chi_squared_number(freedom):
     squares = [0.0, 1e-12, 0.3, 1.0, float(freedom), 4.0 * freedom, 900.0]
     found = [robust.chi_squared_survival(square, freedom) for square in squares]
     np.testing.assert_allclose(found, chdtrc(freedom, squares), rtol=1e-12)
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 8, 15, 60, 1501, 40_000])
+@pytest.mark.parametrize("chance", [1e-9, 1e-3, 0.01, 0.5, 0.99])
+def test_the_quantile_of_a_chi_squared_number(chance, freedom):
+    found = robust.chi_squared_quantile(chance, freedom)
+    assert found == pytest.approx(chdtri(freedom, chance), rel=1e-9)
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 8])

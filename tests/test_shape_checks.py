@@ -1,6 +1,8 @@
 """Tests see wrong shapes and types: in the first calls, then in some, or in all."""
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import jaxtyping
@@ -83,3 +85,26 @@ def test_compiled_functions_are_left_alone():
         ast.parse(text, mode="eval").body for text in ("njit(cache=True)", "cache")
     ]
     assert [shape_checks.is_compiler(name) for name in names] == [True, False]
+
+
+TYPES_ALONE = """
+import sys
+import numpy as np
+from marey.numerics import Array, Float, Int
+assert "jaxtyping" not in sys.modules
+points = Float[Array, "frame 3"]
+assert isinstance(np.zeros((2, 3)), points)
+assert isinstance(None, points | None)
+assert not isinstance(np.zeros((2, 4)), points)
+assert not isinstance(np.zeros((2, 3)), Int[Array, "frame 3"])
+assert "jaxtyping" in sys.modules
+import jaxtyping
+assert points.__name__ == jaxtyping.Float[Array, "frame 3"].__name__
+"""
+
+
+def test_types_of_arrays_import_jaxtyping_when_they_check():
+    run = subprocess.run(
+        [sys.executable, "-c", TYPES_ALONE], capture_output=True, text=True
+    )
+    assert (run.stderr, run.returncode) == ("", 0)

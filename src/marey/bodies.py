@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
-from marey.numerics import empty_array, geometry
+from marey.numerics import Bool, Float, Int, empty_array, geometry
 from marey.numerics.procrustes import poses_seen
 from marey.numerics.sensor_points import points_of_poses
 from marey.report import Finding

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
-from marey.numerics import empty_array
+from marey.numerics import Bool, Float, Int, empty_array
 
 USUAL_DISTANCE_PERCENTILE = 75.0
 """Percentile of the distances between joints and their bodies that counts as the usual

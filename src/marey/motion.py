@@ -4,10 +4,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.errors import DataError, OptionError
-from marey.numerics import empty_array, geometry
+from marey.numerics import Float, empty_array, geometry
 from marey.skeleton import Skeleton
 from marey.take import EvenlySampled, Source
 

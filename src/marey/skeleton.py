@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.errors import DataError
-from marey.numerics import empty_array, geometry
+from marey.numerics import Bool, Float, Int, empty_array, geometry
 from marey.take import Take, match_labels
 
 Kind = Literal["root", "ball", "universal", "hinge", "fixed"]

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.errors import DataError
-from marey.numerics import empty_array
+from marey.numerics import Bool, Float, Int, empty_array
 from marey.numerics.procrustes import points_seen, poses_seen
 from marey.report import Finding
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from math import inf
 
 import numpy as np
-from jaxtyping import Float, Int
+
+from marey.numerics import Float, Int
 
 Point = tuple[float, float, float]
 

@@ -12,7 +12,6 @@ inverse). With a block b, its ancestors a and :math:`Y = D_b^{-1} L_{ba}`,
 # mypy: ignore-errors
 
 import numpy as np
-from numba import njit
 
 from marey.articulated.factor_kernel import eliminate_tree
 from marey.articulated.kinematics_kernel import (
@@ -22,7 +21,7 @@ from marey.articulated.kinematics_kernel import (
 )
 from marey.articulated.limits_kernel import write_rotation_axes
 from marey.articulated.targets_kernel import sum_targets, weight_targets
-from marey.numerics.jit import lean
+from marey.numerics.jit import lean, njit
 from marey.numerics.vector3_kernel import cross, dot, place, set_diagonal
 
 

@@ -2,9 +2,8 @@
 
 # mypy: ignore-errors
 
-from numba import njit
-
 from marey.articulated.kinematics_kernel import forward_kinematics
+from marey.numerics.jit import njit
 from marey.numerics.vector3_kernel import place, set_vector
 
 

@@ -20,9 +20,8 @@ cost no precision. `KinematicTree` holds constants, `PoseWorkspace` is scratch.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from marey.numerics.jit import inlined, lean
+from marey.numerics.jit import inlined, lean, njit
 from marey.numerics.kabsch_kernel import Scratch, scratch
 from marey.numerics.vector3_kernel import (
     cross,

@@ -14,9 +14,8 @@ rotations about the axes of the world, so that fixing one of them keeps the limi
 # mypy: ignore-errors
 
 import numpy as np
-from numba import njit
 
-from marey.numerics.jit import inlined, lean
+from marey.numerics.jit import inlined, lean, njit
 from marey.numerics.vector3_kernel import (
     cross,
     dot,

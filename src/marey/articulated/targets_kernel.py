@@ -15,10 +15,9 @@ The weight redescends, so that a gross outlier has almost no influence.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from marey.articulated.kinematics_kernel import forward_kinematics
-from marey.numerics.jit import lean
+from marey.numerics.jit import lean, njit
 from marey.numerics.vector3_kernel import add_vector, dot, fill, place
 
 

@@ -19,6 +19,7 @@ from marey.pipeline.progress import Clock
 from marey.pipeline.run import estimate_bodies
 from marey.pipeline.stages.takes import clean_takes
 from marey.pose import solve_pose
+from marey.pose.gauss_newton.tracker import PoseTracker
 from marey.skeleton import Skeleton
 
 RATE = 60.0
@@ -61,9 +62,13 @@ def fit_bodies_and_joints() -> None:
 
 
 def fit_poses() -> None:
-    """Fit the poses of a known skeleton."""
+    """Fit the poses of a known skeleton, to a whole take and frame by frame."""
     take = record()
-    solve_pose(true_skeleton(take), take)
+    skeleton = true_skeleton(take)
+    solve_pose(skeleton, take)
+    tracker = PoseTracker(skeleton, skeleton.marker_labels, rate=take.rate)
+    for points in take.points[:2]:
+        tracker.update_poses(points)
 
 
 def calibrate_skeleton() -> None:

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, NoReturn, SupportsFloat
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.errors import FormatError, OptionError
 from marey.io import units_axes
 from marey.motion import Motion
-from marey.numerics import geometry
+from marey.numerics import Float, geometry
 from marey.options import Options, number
 from marey.report import Finding, Severity
 from marey.skeleton import Skeleton

@@ -5,11 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.io.contract import File
 from marey.io.text.names import make_unique
-from marey.numerics import geometry
+from marey.numerics import Float, Int, geometry
 from marey.skeleton import Kind, Skeleton
 
 KINDS: tuple[Kind, ...] = ("fixed", "hinge", "universal", "ball")

@@ -4,9 +4,9 @@ marey's world is metres, right-handed, +Z up.
 """
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.errors import OptionError, check_choice
+from marey.numerics import Float
 from marey.numerics.geometry import R_Z_UP
 
 METRES_PER_UNIT = {"mm": 1e-3, "cm": 1e-2, "m": 1.0, "in": 0.0254, "ft": 0.3048}

@@ -67,7 +67,7 @@ def prefer_compiled_kernels() -> None:
 
 def wants_compiled_kernels() -> bool:
     """Return whether this process is to use the compiled kernels."""
-    return os.environ.get(VARIABLE, "0") != "0"
+    return (os.environ.get(VARIABLE) or "0") != "0"
 
 
 def common_cpu(machine: str, features: Set[str]) -> str | None:

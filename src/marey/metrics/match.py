@@ -1,10 +1,9 @@
 """Matching of found bodies, joints and paths with true ones."""
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from marey.bodies import Bodies
-from marey.numerics import geometry
+from marey.numerics import Bool, Float, Int, geometry
 from marey.skeleton import Skeleton
 from marey.synth.truth import Truth
 

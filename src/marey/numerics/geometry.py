@@ -409,5 +409,5 @@ def kabsch(
         for values, last in ((points_b, -2), (points_a, -2), (weights, -1))
     ]
     out = np.empty((math.prod(batch), 4, 4))
-    fit_poses(*sets, out)  # type: ignore[call-arg]
+    fit_poses(*sets, out)
     return out.reshape(*batch, 4, 4)

@@ -1,4 +1,4 @@
-"""How kernels are compiled and cached, and a notice of compiling.
+"""How kernels are compiled, cached and loaded, and a notice of compiling.
 
 Every module of kernels imports this one, which sets Numba up before the first kernel.
 """
@@ -7,15 +7,18 @@ import logging
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from llvmlite.binding import get_host_cpu_features
-from numba import config as numba_config
-from numba import njit as njit
-from numba.core.caching import CacheImpl
+import numba
+from llvmlite.binding import get_host_cpu_features, parse_bitcode
+from numba.core.caching import CacheImpl, CompileResultCacheImpl, FunctionCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.dispatcher import Dispatcher
 from numba.core.event import Event, Listener, install_listener, register
 from numba.core.registry import cpu_target
+from numba.core.runtime.nrt import rtsys
 
 from marey.kernels.cache import SourceDigestLocator
 from marey.kernels.precompiled import (
@@ -26,7 +29,7 @@ from marey.kernels.precompiled import (
 
 logger = logging.getLogger(__name__)
 
-config: Any = numba_config  # its names are made when Numba is imported
+config: Any = numba.config  # its names are made when Numba is imported
 
 LOCATOR = f"{SourceDigestLocator.__module__}.{SourceDigestLocator.__qualname__}"
 
@@ -63,6 +66,112 @@ def compiled_cpu() -> str | None:
     return config.CPU_NAME if USES_COMMON_CPU else None
 
 
+# --- loading --------------------------------------------------------------------------
+
+KERNEL = "kernel"
+"""Kind of a library in the cache, beside those of Numba."""
+
+
+class _KernelLibrary(JITCodeLibrary):
+    """Machine code from the cache, whose LLVM bitcode is parsed when it is linked.
+
+    Only kernels that are compiled link others. Numba parses the bitcode and looks at
+    every function of it in any case, which takes most of the time of loading.
+    """
+
+    _bitcode = b""
+
+    @classmethod
+    def _unserialize(cls, codegen: Any, state: tuple[str, str, Any]) -> Any:
+        name, kind, data = state
+        if kind != KERNEL:
+            return super()._unserialize(codegen, state)  # type: ignore[no-untyped-call]
+        library = codegen.create_library(name)
+        machine_code, library._bitcode, symbols = data
+        library.enable_object_caching()
+        library._set_compiled_object(machine_code)
+        library._finalize_final_module()
+        codegen._engine._defined_symbols.update(symbols)
+        return library
+
+    def _get_module_for_linking(self) -> Any:
+        if self._bitcode and self._shared_module is None:
+            self._shared_module = parse_bitcode(self._bitcode)
+        return super()._get_module_for_linking()  # type: ignore[no-untyped-call]
+
+
+class _KernelCacheImpl(CompileResultCacheImpl):
+    """What is kept of a compiled kernel.
+
+    The environments of functions that it calls are left out: they serve code that runs
+    in Python, which kernels have none of, and with them modules of Numba and SciPy
+    would be imported.
+    """
+
+    def reduce(self, result: Any) -> tuple[Any, ...]:
+        reduced = super().reduce(result)  # type: ignore[no-untyped-call]
+        (name, _, code), described, *others, _ = reduced
+        entry_points = described.llvm_cpython_wrapper_name, described.llvm_func_name
+        engine = result.codegen._engine
+        symbols = [entry for entry in entry_points if engine.is_symbol_defined(entry)]
+        return (name, KERNEL, (*code, symbols)), described, *others, ()
+
+
+class _KernelFiles(FunctionCache):
+    """The files of a kernel in the cache."""
+
+    _impl_class = _KernelCacheImpl
+
+
+class _KernelCache:
+    """The cache of a kernel, with the methods that Numba calls.
+
+    Files are looked for when the kernel is first called, because most kernels are only
+    called by others, which contain them. Before it loads, Numba would make itself ready
+    to compile, which imports more modules than all else does.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    @cached_property
+    def _files(self) -> Any:
+        return _KernelFiles(self._function)  # type: ignore[no-untyped-call]
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """Return the machine code for a signature; None if it is not in the cache."""
+        rtsys.initialize(target_context)
+        with self._files._guard_against_spurious_io_errors():
+            return self._files._load_overload(signature, target_context)
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        """Keep the machine code for a signature."""
+        self._files.save_overload(signature, result)
+
+
+def njit(
+    *signatures: Any, cache: bool = True, **options: Any
+) -> Callable[[Callable[..., Any]], Any]:
+    """Return the decorator `numba.njit` with a cache that is fast to load."""
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        kernel: Any = numba.njit(**options)(function)
+        is_compiled = isinstance(kernel, Dispatcher)  # NUMBA_DISABLE_JIT may be set
+        if is_compiled:
+            if cache:
+                kernel._cache = _KernelCache(function)
+            for signature in signatures:
+                kernel.compile(signature)
+            kernel.disable_compile(bool(signatures))
+        return kernel
+
+    return decorate
+
+
+cpu_target.target_context.codegen()._library_class = _KernelLibrary
+
+# --- decorators of kernels ------------------------------------------------------------
+
 # Fast mathematics, but not "nnan" and "ninf", because missing values are NaN, and not
 # "nsz" (no signed zeros), with which np.isfinite is true of every sum.
 FAST = {"reassoc", "contract", "arcp", "afn"}
@@ -79,6 +188,9 @@ lean = njit(cache=True, fastmath=FAST, **NO_ALLOCATION)
 # For functions that are called at one place: passing all arrays of a tree takes as long
 # as the work of many of these functions.
 inlined = njit(cache=True, fastmath=FAST, inline="always", **NO_ALLOCATION)
+
+
+# --- notices --------------------------------------------------------------------------
 
 
 class _Compilations(Listener):

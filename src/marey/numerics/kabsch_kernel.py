@@ -5,9 +5,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import float64, njit, types, void
+from numba import float64, types, void
 
-from marey.numerics.jit import lean
+from marey.numerics.jit import lean, njit
 from marey.numerics.vector3_kernel import set_diagonal
 
 # The rotation is undetermined if the two largest eigenvalues of Horn's matrix differ by

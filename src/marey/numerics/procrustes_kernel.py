@@ -3,9 +3,8 @@
 # mypy: ignore-errors
 
 import numpy as np
-from numba import njit
 
-from marey.numerics.jit import lean
+from marey.numerics.jit import lean, njit
 from marey.numerics.kabsch_kernel import fit_pose, scratch
 from marey.numerics.median_kernel import median
 

@@ -50,6 +50,10 @@ GOOD_LINK_WEIGHT = 0.5
 """Outlying links that one good link of the same item outweighs when outliers are
 attributed. Raised, fewer items are held responsible. Chosen by hand."""
 
+NEGLIGIBLE_SDS = math.sqrt(-2.0 * math.log(np.finfo(float).eps))
+"""Distance from the mean of a Poisson distribution, in standard deviations, beyond
+which its terms do not change a sum by more than rounding: exp(-x^2 / 2) = eps."""
+
 MAX_ITERATIONS, TOLERANCE = 50, 1e-12
 
 
@@ -85,6 +89,8 @@ def chi_squared_survival(square: float, freedom: int) -> float:
 
     .. math:: Q(a + 1, y) = Q(a, y) + \frac{y^a e^{-y}}{\Gamma(a + 1)}
 
+    Terms far below the largest, at a = y or the last, are left out.
+
     `scipy.special.chdtrc` is the same, but takes as long to import as a short recording
     to clean.
 
@@ -97,10 +103,35 @@ def chi_squared_survival(square: float, freedom: int) -> float:
         return 1.0
     a = 0.5 if freedom % 2 else 1.0
     chance = math.erfc(math.sqrt(y)) if freedom % 2 else math.exp(-y)
-    while a < 0.5 * freedom:
-        chance += math.exp(a * math.log(y) - y - math.lgamma(a + 1.0))
-        a += 1.0
-    return chance
+    end = 0.5 * freedom
+    a += max(math.floor(min(y, end) - NEGLIGIBLE_SDS * (math.sqrt(y) + 1.0) - a), 0)
+    if a >= end:
+        return chance
+    first = a * math.log(y) - y - math.lgamma(a + 1.0)
+    later = first + np.log(y / np.arange(a + 1.0, end)).cumsum()
+    return chance + math.exp(first) + float(np.exp(later).sum())
+
+
+def chi_squared_quantile(chance: float, freedom: int) -> float:
+    """Return what a chi-squared number of integer freedom exceeds with some chance.
+
+    Newton's method on the logarithm of `chi_squared_survival`, which is concave, so
+    that it converges from everywhere; for one degree of freedom steps are halved.
+
+    Args:
+        chance: Above 0 and below 1.
+        freedom: Degrees of freedom, 1 or more.
+    """
+    x, half = float(freedom), 0.5 * freedom
+    for _ in range(MAX_ITERATIONS):
+        log_density = (half - 1.0) * math.log(0.5 * x) - 0.5 * x - math.lgamma(half)
+        survival = chi_squared_survival(x, freedom)
+        slope = 0.5 * math.exp(log_density) / survival
+        step = math.log(survival / chance) / slope
+        x = max(x + step, 0.5 * x)
+        if abs(step) <= TOLERANCE * x:
+            break
+    return x
 
 
 def logistic(x: Float[Array, "*any"] | float) -> Float[Array, "*any"]:

@@ -65,7 +65,7 @@ def skeleton(
     """Return stills of the skeleton, side by side, all on one scale.
 
     The camera is level and orthographic, so that the axis shows true heights. The
-    figure is in the middle of each still. Left bones are blue, right bones red, all
+    figure is in the middle of each still. Left bones are rose, right bones blue, all
     others dark. Dots are markers and sensors; they are hollow where cleaning filled
     them in. For a motion without a recording they are the markers of its skeleton.
     Ellipses are one standard deviation of a joint's position on its parent, enlarged

@@ -10,10 +10,10 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool
 
 from marey.errors import DataError, OptionError
 from marey.motion import GroundPlane, Motion
+from marey.numerics import Bool
 from marey.pose.bfgs.fit import fit_bfgs as fit_bfgs
 from marey.pose.contact.ground_contacts import GroundContacts as GroundContacts
 from marey.pose.contact.ground_contacts import add_contacts

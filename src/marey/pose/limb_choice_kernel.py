@@ -8,12 +8,11 @@ that of its rotations from frame to frame.
 # mypy: ignore-errors
 
 import numpy as np
-from numba import njit
 
 from marey.articulated.kinematics_kernel import forward_kinematics
 from marey.articulated.limits_kernel import write_change
 from marey.articulated.targets_kernel import write_target_costs
-from marey.numerics.jit import lean
+from marey.numerics.jit import lean, njit
 from marey.numerics.vector3_kernel import dot
 
 

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.errors import OptionError
-from marey.numerics import geometry
+from marey.numerics import Float, Int, geometry
 from marey.synth.figures.figure import Figure
 from marey.synth.figures.surfaces import Surface
 

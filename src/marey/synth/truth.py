@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.errors import DataError
 from marey.motion import Motion
+from marey.numerics import Float, Int
 from marey.skeleton import Skeleton
 from marey.take import Take
 

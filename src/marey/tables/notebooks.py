@@ -8,9 +8,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Bool
 
-from marey.numerics import geometry
+from marey.numerics import Bool, geometry
 from marey.report import Finding, Table, fold_tables_html, list_causes_html
 
 if TYPE_CHECKING:

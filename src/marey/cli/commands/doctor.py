@@ -3,7 +3,10 @@
 import os
 import platform
 import re
+import sys
 from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.util import cache_from_source
+from pathlib import Path
 from typing import Any
 
 from rich.table import Table
@@ -17,6 +20,10 @@ EXTRA_REQUIREMENT = re.compile(
 )
 PACKAGE_NAME = re.compile(r"[A-Za-z0-9_.\-]+")
 HIDDEN_EXTRAS = {"all", "dev"}
+NO_BYTECODE = (
+    "not kept, since PYTHONDONTWRITEBYTECODE is set: every start compiles marey's "
+    "modules again, for 0.7 s"
+)
 
 
 def doctor(*, json_: bool = False) -> int:
@@ -41,6 +48,7 @@ def installed_versions() -> dict[str, Any]:
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "cores": os.cpu_count() or 1,
+        "bytecode": _keeps_bytecode(),
         "kernels": _kernels(),
         "packages": {name: _version(name) for name in required},
         "extras": {
@@ -48,6 +56,11 @@ def installed_versions() -> dict[str, Any]:
             for extra, names in extras.items()
         },
     }
+
+
+def _keeps_bytecode() -> bool:
+    """Return whether Python finds or keeps the bytecode of marey."""
+    return not sys.dont_write_bytecode or Path(cache_from_source(__file__)).exists()
 
 
 def _kernels() -> dict[str, Any]:
@@ -86,6 +99,8 @@ def render(versions: dict[str, Any]) -> Table:
         "python",
         f"{versions['python']} on {versions['system']}, {versions['cores']} cores",
     )
+    if not versions["bytecode"]:
+        table.add_row("bytecode", Text(NO_BYTECODE, style="yellow"))
     table.add_row("kernels", _kernel_state(**versions["kernels"]))
     for name, number in versions["packages"].items():
         table.add_row(name, number or Text("missing", style="red"))

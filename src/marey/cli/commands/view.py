@@ -14,12 +14,15 @@ from marey.cli.application import (
     err,
     out,
 )
+from marey.cli.commands.live import PAGE
+from marey.cli.commands.live import live as show_stream
 
 
 def view(
-    path: Path = Path(),
+    source: str = ".",
     /,
     *,
+    live: bool = False,
     port: int = 0,
     host: str = "127.0.0.1",
     browser: Switch = True,
@@ -32,8 +35,9 @@ def view(
     """Show a recording and its skeleton in the browser, where it can be edited.
 
     Args:
-        path: A recording, a solution (.marey), a motion or a folder; by default the
-            folder you are in.
+        source: A recording, a solution (.marey), a motion or a folder; by default the
+            folder you are in. With --live a stream, such as lsl://NAME.
+        live: Show a stream as `marey live --to page` does.
         port: Port to listen on; 0 = any free port.
         host: Address to listen on; by default this machine only.
         browser: Open the browser.
@@ -46,7 +50,11 @@ def view(
     import marey
 
     messages.apply()
-
+    if live:
+        return show_stream(
+            source, to=(PAGE,), port=port, browser=browser, quiet=messages.quiet
+        )
+    path = Path(source)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         viewer = marey.view(

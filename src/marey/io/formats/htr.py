@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.io import contract, segment_tree
 from marey.io.contract import Facts, File, Format, decode_text
@@ -32,7 +31,7 @@ from marey.io.text.numbers import (
 from marey.io.text.timing import decide_rate, note_frame_count
 from marey.io.units_axes import parse_unit
 from marey.motion import Motion
-from marey.numerics import geometry
+from marey.numerics import Float, geometry
 from marey.skeleton import Skeleton
 from marey.take import Take
 

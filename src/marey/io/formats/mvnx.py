@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.io import segment_tree
 from marey.io.contract import Facts, File, Format
@@ -26,7 +25,7 @@ from marey.io.text.timing import decide_rate
 from marey.io.units_axes import metres_per_unit, rotation_to_z_up
 from marey.io.xml import XmlElement, parse_xml
 from marey.motion import Motion
-from marey.numerics import geometry
+from marey.numerics import Float, geometry
 from marey.skeleton import Kind, Skeleton
 from marey.take import Take
 

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.errors import import_extra
 from marey.io.contract import File, Format, Output, QuantityTable, WriteOptions
 from marey.io.text import take as tables
+from marey.numerics import Float
 from marey.take import Take
 
 MAGIC = b"PAR1"

@@ -16,14 +16,13 @@ from itertools import takewhile
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.io import contract
 from marey.io.contract import Facts, File, Format
 from marey.io.text import names, numbers, timing
 from marey.io.text.header import TableHeader
 from marey.io.text.rotations import repair_rotations
-from marey.numerics import geometry
+from marey.numerics import Float, geometry
 from marey.take import Event, Take
 
 SINGLE_WORD_KEYS = ("DESCRIPTION", "EVENT", "FILE_VERSION", "FREQUENCY", "TIME_STAMP")

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float, Int, UInt16
 
 from marey.io.contract import Facts, File, Format, decode_text
 from marey.io.text.names import unique_names
+from marey.numerics import Float, Int, UInt16
 from marey.take import Take
 
 MAGIC = b"\0\0\0\0\xff\xff\xff\xff"

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.io import contract
 from marey.io.contract import Facts, File, Format, Output, WriteOptions, decode_text
@@ -21,6 +20,7 @@ from marey.io.text import names, numbers, timing
 from marey.io.text.header import HEAD_BYTES, TableHeader, delimiter_of, split_cells
 from marey.io.text.take import marker_table
 from marey.io.units_axes import parse_unit
+from marey.numerics import Float
 from marey.report import Finding
 from marey.take import Take
 

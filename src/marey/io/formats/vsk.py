@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.io.contract import File, Format
 from marey.io.segment_tree import SegmentTree, build_segment_tree, compose_world_poses
@@ -19,7 +18,7 @@ from marey.io.text.names import unique_names
 from marey.io.text.numbers import MAX_NUMBER, parse_number
 from marey.io.units_axes import metres_per_unit, poses_from_file
 from marey.io.xml import XmlElement, parse_xml
-from marey.numerics import geometry
+from marey.numerics import Float, geometry
 from marey.skeleton import Kind, Skeleton
 
 KINDS: Mapping[str, Kind] = {

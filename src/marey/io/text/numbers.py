@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, UInt8
 
 from marey.io.contract import File
 from marey.io.units_axes import metres_per_unit
+from marey.numerics import Bool, Float, Int, UInt8
 
 NUMBER, BLANK, NAN, WORD, LONG = 0, 1, 2, 3, 4
 """Status of a cell; LONG never leaves this module."""

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.io.contract import File
 from marey.io.text.numbers import round_values
 from marey.motion import Motion
-from marey.numerics import geometry
+from marey.numerics import Float, geometry
 
 ANGLE_DECIMALS = 6
 """Decimals of a written angle in degrees: 2e-8 m at the end of a limb of 2 m."""

@@ -6,7 +6,6 @@ from itertools import count, islice
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.io.contract import Facts, File, WriteOptions
 from marey.io.text import columns as table_columns
@@ -15,7 +14,7 @@ from marey.io.text.names import make_unique, printable_name, unique_names
 from marey.io.text.numbers import MAX_NUMBER, decimals_for, round_values
 from marey.io.text.timing import mean_rate
 from marey.io.units_axes import parse_unit, points_to_file, poses_to_file
-from marey.numerics import geometry
+from marey.numerics import Float, geometry
 from marey.take import Fact, Take
 
 TIME = "time"

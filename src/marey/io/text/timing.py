@@ -1,12 +1,12 @@
 """Frame counts and frame rates of text formats."""
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.errors import DataError
 from marey.io.contract import MAX_RATE_HZ, File
 from marey.io.text.numbers import parse_number
 from marey.motion import Motion
+from marey.numerics import Float
 from marey.take import Fact
 
 MAX_RATE_DRIFT = 0.01

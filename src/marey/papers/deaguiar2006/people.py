@@ -3,11 +3,10 @@
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
 
 import marey
 from marey import synth
-from marey.numerics import robust
+from marey.numerics import Float, robust
 from marey.papers.deaguiar2006.stick_figure import (
     StickFigure,
     build_stick_figure,

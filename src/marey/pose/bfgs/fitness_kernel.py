@@ -19,7 +19,6 @@ subtree: :math:`u \cdot (\tau - o \times f)`. Unknowns are numbered as in
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from marey.articulated.kinematics_kernel import (
     forward_kinematics,
@@ -35,7 +34,7 @@ from marey.articulated.limits_kernel import (
     torque_axis,
 )
 from marey.articulated.targets_kernel import sum_targets, weight_targets
-from marey.numerics.jit import inner
+from marey.numerics.jit import inner, njit
 from marey.numerics.vector3_kernel import (
     add_values,
     add_vector,

@@ -20,12 +20,11 @@ long lever has less weight than a marker.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from marey.articulated.kinematics_kernel import copy_rows, place_node
 from marey.articulated.limits_kernel import hinge_quaternion
 from marey.articulated.targets_kernel import sum_targets, weight_targets
-from marey.numerics.jit import FAST, lean
+from marey.numerics.jit import FAST, lean, njit
 from marey.numerics.vector3_kernel import (
     cross,
     dot,

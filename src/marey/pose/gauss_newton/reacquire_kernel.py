@@ -12,10 +12,9 @@ that a hinge stays on its axis; for the root's position they are metres.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from marey.articulated.limits_kernel import TINY, clamp_to_limits, write_change
-from marey.numerics.jit import lean
+from marey.numerics.jit import lean, njit
 from marey.numerics.vector3_kernel import (
     dot,
     multiply_quaternions,

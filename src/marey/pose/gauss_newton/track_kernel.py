@@ -12,13 +12,12 @@ of its own. The best of these attempts counts.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from marey.articulated.kinematics_kernel import copy_pose, copy_rows
 from marey.articulated.levenberg_marquardt_kernel import levenberg_marquardt
 from marey.articulated.limits_kernel import retract, write_change
 from marey.articulated.targets_kernel import confidence_of, total_weight_seen
-from marey.numerics.jit import inlined, lean
+from marey.numerics.jit import inlined, lean, njit
 from marey.numerics.vector3_kernel import (
     dot,
     fill,

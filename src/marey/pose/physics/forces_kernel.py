@@ -12,7 +12,6 @@ velocities are then the simulator's, of the current step. They come as MuJoCo's 
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from marey.articulated.contact_springs_kernel import add_gravity
 from marey.articulated.kinematics_kernel import place_sums
@@ -31,7 +30,7 @@ from marey.articulated.limits_kernel import (
     wrap_angle,
 )
 from marey.articulated.targets_kernel import sum_targets, weight_targets
-from marey.numerics.jit import lean
+from marey.numerics.jit import lean, njit
 from marey.numerics.vector3_kernel import (
     add_values,
     add_vector,

@@ -4,11 +4,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.errors import OptionError, check_choice
 from marey.motion import Contact, Motion
-from marey.numerics import geometry
+from marey.numerics import Float, Int, geometry
 from marey.skeleton import Skeleton, rotating_joints
 from marey.synth.figures.surfaces import Surface
 from marey.synth.performance.angles import joint_angles, quaternions_from_angles

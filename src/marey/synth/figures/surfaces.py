@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+
+from marey.numerics import Float, Int
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -1,9 +1,8 @@
 """Joint angles and rotations: swing-twist angles of ball joints, hinge angles."""
 
 import numpy as np
-from jaxtyping import Float
 
-from marey.numerics import geometry
+from marey.numerics import Float, geometry
 from marey.skeleton import Skeleton
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, UInt8
 
 from marey.io import contract
 from marey.io.contract import Facts, File, Format, decode_text
@@ -24,7 +23,7 @@ from marey.io.text.rotations import rotations_from_channels
 from marey.io.text.timing import note_frame_count, parse_rate
 from marey.io.units_axes import rotation_to_z_up
 from marey.motion import Motion
-from marey.numerics import geometry
+from marey.numerics import Bool, Float, Int, UInt8, geometry
 from marey.skeleton import Skeleton
 
 SIGNATURE = re.compile(

@@ -9,14 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.io.contract import File, decode_text
 from marey.io.segment_tree import KINDS
 from marey.io.text.names import make_unique
 from marey.io.text.numbers import MAX_NUMBER, parse_number
 from marey.io.units_axes import METRES_PER_UNIT, metres_per_unit, rotation_to_z_up
-from marey.numerics import geometry
+from marey.numerics import Float, geometry
 from marey.skeleton import Kind, Skeleton
 from marey.take import Fact
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.io import units_axes
 from marey.io.contract import Output, WriteOptions
@@ -21,7 +20,7 @@ from marey.io.text.numbers import format_lines, round_values
 from marey.io.text.rotations import MAX_ANGLE_ERROR_RAD
 from marey.io.text.timing import check_even_rate
 from marey.motion import Motion
-from marey.numerics import empty_array, geometry
+from marey.numerics import Float, empty_array, geometry
 from marey.skeleton import Kind, Skeleton
 from marey.tree import list_children
 

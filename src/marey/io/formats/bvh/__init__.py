@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from marey.io import contract, segment_tree
 from marey.io.contract import Facts, File, Format, Output, WriteOptions, decode_text
@@ -28,7 +27,7 @@ from marey.io.text.rotations import rotations_from_channels
 from marey.io.text.timing import check_even_rate
 from marey.io.units_axes import points_to_file, rotation_to_z_up
 from marey.motion import Motion
-from marey.numerics import geometry
+from marey.numerics import Float, Int, geometry
 from marey.skeleton import Skeleton
 from marey.take import Fact, Take
 from marey.tree import depth_first_order

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from marey.io.contract import File
 from marey.io.formats.c3d.data import read_markers
 from marey.io.formats.c3d.layout import C3dLayout
 from marey.io.formats.c3d.parameters import C3dParameters
-from marey.numerics import geometry
+from marey.numerics import Bool, Float, geometry
 from marey.take import Computed
 
 COMPUTED_LISTS = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS", "REACTIONS")

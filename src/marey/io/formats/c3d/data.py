@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Float, Shaped, UInt8
 
 from marey.io.formats.c3d.layout import POSE_WORDS, C3dLayout
+from marey.numerics import Bool, Float, Shaped, UInt8
 
 CHUNK_BYTES = 1 << 20
 """Bytes read at a time: small enough to stay in the processor's cache."""

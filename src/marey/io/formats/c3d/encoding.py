@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float32, Int16
+
+from marey.numerics import Float32, Int16
 
 Processor = Literal["intel", "dec", "mips"]
 Bytes = bytes | bytearray | memoryview

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, UInt8
 
 from marey.errors import FormatError
 from marey.io.contract import File, decode_text
@@ -21,6 +20,7 @@ from marey.io.formats.c3d.parameters import (
     C3dParameters,
     parse_parameters,
 )
+from marey.numerics import Float, UInt8
 from marey.report import Finding
 from marey.take import Event
 

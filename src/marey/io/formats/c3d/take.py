@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.io.contract import Facts, File
 from marey.io.formats.c3d import computed as computing
@@ -14,6 +13,7 @@ from marey.io.formats.c3d.file import C3dContents
 from marey.io.formats.c3d.parameters import C3dParameters
 from marey.io.text.names import split_subject
 from marey.io.units_axes import metres_per_unit, parse_unit, points_from_file
+from marey.numerics import Float
 from marey.numerics.geometry import R_Z_UP
 from marey.take import Analog, Fact, Take
 

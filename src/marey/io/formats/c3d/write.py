@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float, Float32
 
 from marey.errors import DataError
 from marey.io.contract import Output, WriteOptions
@@ -23,6 +22,7 @@ from marey.io.formats.c3d.parameters import (
 )
 from marey.io.formats.c3d.take import POSE_SUFFIX
 from marey.io.units_axes import points_to_file, poses_to_file
+from marey.numerics import Float, Float32
 from marey.take import Take
 
 _REAL_SCALE = -1.0

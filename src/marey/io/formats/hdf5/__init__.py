@@ -11,11 +11,11 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.errors import DataError, MissingExtraError
 from marey.io.contract import Facts, File, Format
 from marey.io.text.names import name_all, split_subjects
+from marey.numerics import Float
 from marey.take import Take
 from marey.workers import Job, WorkerPool, machine_memory
 

@@ -7,7 +7,6 @@ from pathlib import PurePath
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.bodies import Bodies
 from marey.errors import OptionError
@@ -17,7 +16,7 @@ from marey.io.formats.html.arrays import SceneArrays
 from marey.io.formats.html.subjects import SceneSubject
 from marey.io.registry import formats_for
 from marey.motion import Motion
-from marey.numerics import geometry
+from marey.numerics import Float, geometry
 from marey.report import Cause, Finding, Report
 from marey.solution import Solution
 from marey.take import Take

@@ -9,12 +9,12 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.io import contract
 from marey.io.contract import Facts, File, Format, decode_text
 from marey.io.text import numbers
 from marey.io.text.names import split_subjects, unique_names
+from marey.numerics import Float
 from marey.take import Take
 
 TITLE_LINES = ("scorer", "individuals", "bodyparts", "coords")

@@ -16,11 +16,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from marey.io.contract import Facts, File, Format, normalize_text
 from marey.io.text.json_content import load_json
 from marey.io.text.names import split_subjects, unique_names
+from marey.numerics import Float
 from marey.take import Take
 
 KEYS = (b'"frameRate"', b'"segments"')

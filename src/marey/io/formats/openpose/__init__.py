@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
 
 from marey.io.contract import Facts, File, Format, normalize_text
 from marey.io.text.json_content import load_json
 from marey.io.text.names import split_subjects, unique_names
+from marey.numerics import Int
 from marey.take import Take
 
 NUMBERED = re.compile(r"(?P<before>.*?)(?P<number>\d+)(?P<after>(_keypoints)?\.json)")
