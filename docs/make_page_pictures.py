@@ -96,17 +96,23 @@ LIVE_PICTURES = {  # name: seconds of the exercise, and joints that are ready by
 }
 
 
+REST_SECONDS = 6.0
+"""Seconds in which the performer stands still, for the picture."""
+
+
 def take_live_pictures(browser, folder):
     """Take pictures of a figure that is learnt from a part and from a whole exercise.
 
-    The exercise is played forward and backward, so that its end is no jump.
+    The exercise is played forward and backward, so that its end is no jump, and then
+    the performer stands still.
     """
     follow_tutorial("live.md", last="exercise.c3d")
     take = marey.read("exercise.c3d")
     ready = "(n) => document.querySelectorAll('.need.ready').length >= n"
     for name, (seconds, n_ready) in LIVE_PICTURES.items():
         points = take.points[: int(seconds * take.rate)]
-        points = np.concatenate([points, points[-2:0:-1]])
+        rest = np.repeat(points[:1], int(REST_SECONDS * take.rate), axis=0)
+        points = np.concatenate([points, points[-2:0:-1], rest])
         part = marey.Take(rate=take.rate, points=points, labels=take.labels)
         marey.write(part, "exercise.c3d", overwrite=True)
         poses = marey.stream("file:exercise.c3d?loop")
@@ -116,9 +122,17 @@ def take_live_pictures(browser, folder):
         ):
             tab.wait_for_function(ready, arg=n_ready, timeout=PATIENCE_MS)
             tab.wait_for_timeout(1500)  # joints move to their new places
+            while not 0 <= _seconds_of_rest(poses, points, take.rate) < 1.0:
+                tab.wait_for_timeout(10)
             tab.keyboard.press("f")
-            tab.wait_for_timeout(100)
+            tab.wait_for_timeout(1000)
             tab.screenshot(path=folder / f"{name}.png")
+
+
+def _seconds_of_rest(poses, points, rate):
+    """Return for how long the performer of a loop has stood still; negative before."""
+    row = poses.statistics.received % len(points)
+    return (row - len(points)) / rate + REST_SECONDS
 
 
 TAKERS = {
