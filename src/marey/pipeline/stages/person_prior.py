@@ -42,35 +42,47 @@ def prefer_person(
 ) -> Joined:
     """Return the bodies found, or those of another clustering that make a person.
 
-    Only if the bodies found are not a person all of whose bodies have a name. The
-    clustering of largest agreement, less a price for its naming cost, is taken, if any
-    of them makes a person.
+    Only if some body found has no name. Of the clusterings that make a person, the one
+    of largest agreement is taken, less a price for its naming cost, if that is larger
+    than for the bodies found.
 
     Args:
         found: Bodies with joints and tree.
         segmented: The same bodies before pieces were merged.
-        candidates: Bodies of the clusterings that were tried, with their agreement.
+        candidates: Bodies of the clusterings that were tried, with their agreement, the
+            largest first.
         join: Returns bodies with joints and tree.
     """
     if _are_named(_figures_and_names(*found)):
         return found
     tried = list(candidates)
     is_same = [_same_bodies(bodies, segmented) for _, bodies in tried]
-    if sum(is_same) != 1 or len(tried) == 1:
+    if sum(is_same) != 1:
         return found
-    joined = [
-        found if same else join(bodies)
-        for same, (_, bodies) in zip(is_same, tried, strict=True)
-    ]
-    namings = [naming for one in joined for _, naming in _figures_and_names(*one)]
-    if not any(naming and naming.kind == "human" for naming in namings):
-        return found
-    scores = [
-        agreement - NAMING_WEIGHT * _tree_cost(concatenate_takes(one[0]), *one[1:])
-        for (agreement, _), one in zip(tried, joined, strict=True)
-    ]
-    best = joined[int(np.argmax(scores))]
+    best, best_score = found, tried[is_same.index(True)][0] - _naming_price(found)
+    for same, (agreement, bodies) in zip(is_same, tried, strict=True):
+        # The price is never negative.
+        if same or agreement <= best_score:
+            continue
+        joined = join(bodies)
+        score = agreement - _naming_price(joined)
+        if score > best_score and _has_person(joined):
+            best, best_score = joined, score
     return best if best is found else (_report_choice(best[0], len(tried)), *best[1:])
+
+
+def _naming_price(joined: Joined) -> float:
+    """Return the agreement that the naming cost of bodies outweighs."""
+    bodies, joints, tree = joined
+    return NAMING_WEIGHT * _tree_cost(concatenate_takes(bodies), joints, tree)
+
+
+def _has_person(joined: Joined) -> bool:
+    """Return whether a figure without names is a person."""
+    return any(
+        naming is not None and naming.kind == "human"
+        for _, naming in _figures_and_names(*joined)
+    )
 
 
 def _report_choice(bodies: tuple[Bodies, ...], n_tried: int) -> tuple[Bodies, ...]:

@@ -11,6 +11,7 @@ from marey.numerics.robust import logistic
 from marey.numerics.thresholds import MIN_SAMPLES
 from marey.report import Finding
 from marey.segmentation.body_poses import make_bodies
+from marey.segmentation.clusters.cross_validation import is_dense
 from marey.segmentation.clusters.model_selection import (
     Clustering,
     cluster_markers,
@@ -82,7 +83,8 @@ def candidate_bodies(
 ) -> Iterator[tuple[float, tuple[Bodies, ...]]]:
     """Return the bodies of all clusterings that are tried, with their mean agreement.
 
-    Equal ones are returned once, and none if several subjects are stated.
+    Equal ones are returned once, those of largest agreement first. None if several
+    subjects are stated, or if bodies are dense: the leave-one-out error has chosen then.
     """
     takes, stats = task.marker_takes, task.pair_stats
     kept, findings = select_markers(takes, stats)
@@ -91,14 +93,17 @@ def candidate_bodies(
         return
     points = [take.points[:, kept] for take in takes]
     tried = try_clusterings(points, stats.select(kept))
-    pairs = zip(mean_agreement(tried).tolist(), tried, strict=True)
-    best: dict[bytes, tuple[float, Clustering]] = {}
-    for agreement, one in pairs:
-        key = (one.owner[:, None] == one.owner).tobytes()
-        if key not in best or agreement > best[key][0]:
-            best[key] = agreement, one
-    for agreement, one in best.values():
-        yield agreement, _make_bodies(task, groups, {"": one}, findings)
+    agreement = mean_agreement(tried)
+    order = np.argsort(-agreement, kind="stable").tolist()
+    if is_dense(tried[order[0]].owner):
+        return
+    yielded: set[bytes] = set()
+    for i in order:
+        pairs = (tried[i].owner[:, None] == tried[i].owner).tobytes()
+        if pairs not in yielded:
+            yielded.add(pairs)
+            bodies = _make_bodies(task, groups, {"": tried[i]}, findings)
+            yield float(agreement[i]), bodies
 
 
 def _make_bodies(
