@@ -402,7 +402,19 @@ def dask_cluster() -> "Iterator[tuple[str, subprocess.Popen[str]]]":
             for process in processes:
                 process.terminate()
             for process in processes:
-                process.wait(timeout=60.0)
+                end_process(process)
+
+
+def end_process(process: "subprocess.Popen[str]") -> None:
+    """Wait for a process that was asked to end; kill it if it does not.
+
+    A worker of Dask may wait for a scheduler that was killed.
+    """
+    try:
+        process.wait(timeout=15.0)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def fill_disk(library: Path, out: Path) -> None:
