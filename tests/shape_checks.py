@@ -19,10 +19,10 @@ from jaxtyping import _import_hook, _storage
 COMPILERS = {"no_type_check", "njit", "lean", "inner", "inlined"}
 """Decorators of functions that are not checked: Numba could not compile a check."""
 
-FIRST = 3
+FIRST = 1
 """Calls of one function that are checked in each test."""
 
-THEN = 64
+THEN = 256
 """After them, one call in so many is checked."""
 
 RUN_LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR

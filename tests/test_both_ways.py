@@ -35,7 +35,9 @@ def positions(motion):
 
 @pytest.mark.parametrize(("method", "atol"), [("gauss_newton", 1e-9), ("bfgs", 2e-3)])
 @pytest.mark.parametrize("sensors", [False, True])
-@pytest.mark.parametrize("name", ["human", "quadruped"])
+@pytest.mark.parametrize(
+    "name", ["human", pytest.param("quadruped", marks=pytest.mark.slow)]
+)
 def test_the_direction_of_time_does_not_matter(name, sensors, method, atol):
     """With gaps, gross errors, swapped labels and soft tissue.
 

@@ -194,7 +194,7 @@ def test_a_skeleton_of_something_else_is_refused(take):
 SKIN = {"noise": NOISE_M, "soft_tissue": 8e-3, "markers": "set53"}
 
 
-@pytest.mark.parametrize("seed", [1, 3])
+@pytest.mark.parametrize("seed", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_markers_that_stayed_are_not_placed_again_by_skin_that_moves(seed):
     """A walk says less of them than the exercise that they were calibrated in."""
     person = synth.human(seed=seed)

@@ -60,7 +60,7 @@ def test_exact_joint_centres_are_recognised_by_their_motion(person):
 def test_markers_are_not_keypoints():
     for markers in ("dense110", 53, 3):
         take = synth.human(seed=1).record(
-            "exercise", seconds=6.0, rate=50.0, markers=markers, noise=1e-3
+            "exercise", seconds=3.0, rate=50.0, markers=markers, noise=1e-3
         )
         kept = np.arange(len(take.labels))
         assert not are_keypoints(take, pair_statistics([take.points]), kept)

@@ -280,7 +280,9 @@ def test_a_shift_keeps_gaps():
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.0073, -0.12])
-@pytest.mark.parametrize(("seed", "skin"), [(1, {}), (2, SKIN)])
+@pytest.mark.parametrize(
+    ("seed", "skin"), [pytest.param(1, {}, marks=pytest.mark.slow), (2, SKIN)]
+)
 def test_the_delay_of_sensors_is_found_within_its_uncertainty(delay, seed, skin):
     take = record(seed, seconds=5.0, sensor_delay=delay, **NOISE, **skin)
     found = estimate_time_offset(segment(take))

@@ -65,7 +65,9 @@ def test_axes_have_one_size_in_one_call_and_another_in_the_next(add):
     assert add(WRONG, WRONG, note="of another type").shape == WRONG.shape
 
 
-def test_axes_of_a_generator_are_its_own(add):
+def test_axes_of_a_generator_are_its_own(monkeypatch):
+    monkeypatch.setattr(Turn, "every_call", True)
+
     def rows(a: Array) -> Iterator[Float[np.ndarray, " m"]]:
         yield from a
 

@@ -116,7 +116,9 @@ def test_swaps_do_not_depend_on_marker_order_world_axes_or_time_direction(
     assert found == plain
 
 
-@pytest.mark.parametrize("markers", ["set53", "dense110"])
+@pytest.mark.parametrize(
+    "markers", ["set53", pytest.param("dense110", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(
     ("skin", "gaps"), [(0.002, 0.0), (0.02, 0.0), (0.02, 0.05)], ids=str
 )

@@ -20,11 +20,11 @@ def person():
 def takes(person):
     """Recordings by name: labels or sensors, with and without gaps and distortion."""
 
-    def record(motion="exercise", **options):
-        return person.record(motion, seconds=3.0, seed=1, **options)
+    def record(motion="exercise", seconds=1.5, **options):
+        return person.record(motion, seconds=seconds, seed=1, **options)
 
     noisy = {"noise": 1e-3}
-    sensors = {"markers": "none", "sensors": True, **noisy}
+    sensors = {"markers": "none", "sensors": True, "seconds": 3.0, **noisy}
     return {
         "labels": record(markers="set53", **noisy),
         "gaps": record(markers="set53", gaps=0.05, **noisy),

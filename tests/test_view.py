@@ -480,7 +480,7 @@ def kill_worker(viewer):
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("file", [True, False])
+@pytest.mark.parametrize("file", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_no_edit_is_lost_with_a_worker(
     session, solution_path, solution, monkeypatch, tmp_path, file
 ):

@@ -126,7 +126,7 @@ def test_two_people_given_as_one_are_an_error_bone_by_bone():
     assert float(words[3]) == pytest.approx(given, abs=5.0)
 
 
-@pytest.mark.parametrize("seed", [1, 4])
+@pytest.mark.parametrize("seed", [1, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_person_who_stands_is_the_one_who_moves(seed):
     """Bones of a take in which nothing moves are those of usual people."""
     options = {"rate": 50.0, "markers": "set53", "noise": 1e-3}

@@ -42,7 +42,7 @@ def test_every_truncation_is_an_error_or_a_finding(fmt, noun, tmp_path, slow):
     path = sample(fmt, noun, tmp_path)
     size = path.stat().st_size
     # An odd step meets every place in the words of a binary file.
-    step = 1 if size <= 2048 or slow else size // 200 | 1
+    step = 1 if size <= 512 or slow else size // 200 | 1
     assert_every_cut_is_noticed(path, READERS[noun], step)
 
 
@@ -53,7 +53,7 @@ def test_damage_gives_a_typed_error_or_a_result(fmt, noun, tmp_path, slow):
     rng = np.random.default_rng(5)
     readers = sum(other.values[0] is fmt for other in PAIRS + OTHERS)
     count = N_DAMAGED.get(fmt.name, 500)
-    for _ in range(40 * count if slow else count // readers):
+    for _ in range(40 * count if slow else count // (2 * readers)):
         path.write_bytes(damaged(data, rng))
         start = time.monotonic()
         assert error_message(READERS[noun], path).isprintable()

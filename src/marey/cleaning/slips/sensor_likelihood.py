@@ -98,8 +98,10 @@ class JointInSensor:
         # Schur complement: the information left when all else is unknown.
         explained = design.swapaxes(1, 2) @ (self.inverse_normal @ design)
         information = count[:, None, None] * np.eye(3) - explained
-        # If the bodies rotate only at that very frame, nothing determines a slip.
-        information += MIN_INFORMATION * n * np.eye(3)
+        # If the bodies rotate only at that very frame, nothing determines a slip, and
+        # what rounding leaves may be negative.
+        lowest = np.linalg.eigvalsh(information)[:, :1, None]
+        information += (MIN_INFORMATION * n - np.minimum(lowest, 0.0)) * np.eye(3)
         enough = np.minimum(count, n - count) >= 2
         information[~enough] = 0.0
         displacement = np.zeros((len(frames), 3))

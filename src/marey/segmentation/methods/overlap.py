@@ -84,7 +84,7 @@ def candidate_bodies(
     """Return the bodies of all clusterings that are tried, with their mean agreement.
 
     Equal ones are returned once, those of largest agreement first. None if several
-    subjects are stated, or if bodies are dense: the leave-one-out error has chosen then.
+    subjects are stated, or if bodies are dense: the leave-one-out error has chosen.
     """
     takes, stats = task.marker_takes, task.pair_stats
     kept, findings = select_markers(takes, stats)
