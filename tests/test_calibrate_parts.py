@@ -273,7 +273,9 @@ def test_bones_that_a_body_divides_have_no_usual_length():
     model = KinematicModel(names, parent, (), np.zeros(0, dtype=int))
     prior = Prior(model)
     add_symmetry_and_proportions(prior, mirror=True)
-    known = {names[k] for one in prior.lengths for k in (one.first, one.second) if k > 0}
+    known = {
+        names[k] for one in prior.lengths for k in (one.first, one.second) if k > 0
+    }
     assert "LeftLowerLeg" not in known
     assert known >= {"LeftFoot", "RightLowerLeg", "RightFoot"}
 
