@@ -266,6 +266,20 @@ def test_shoulders_without_arms_have_no_prior_on_the_length_of_clavicles():
     assert [[one.first, one.second] for one in prior.lengths] == [hips]
 
 
+def test_bones_that_a_body_divides_have_no_usual_length():
+    names = ("Hips", "LeftUpperLeg", "body", "LeftLowerLeg", "LeftFoot")
+    names = (*names, "RightUpperLeg", "RightLowerLeg", "RightFoot")
+    parent = np.array([-1, 0, 1, 2, 3, 0, 5, 6])
+    model = KinematicModel(names, parent, (), np.zeros(0, dtype=int))
+    prior = Prior(model)
+    add_symmetry_and_proportions(prior, mirror=True)
+    known = {
+        names[k] for one in prior.lengths for k in (one.first, one.second) if k > 0
+    }
+    assert "LeftLowerLeg" not in known
+    assert known >= {"LeftFoot", "RightLowerLeg", "RightFoot"}
+
+
 # --- landmarks ------------------------------------------------------------------------
 
 

@@ -121,8 +121,9 @@ def test_toes_and_hands_continue_their_limbs():
     added = ("LeftFoot", "LeftToes", "LeftToes_end")
     assert whole.names == (*short.names, *added)
     rest = dict(zip(whole.names, whole.rest()[:, :3, 3], strict=True))
-    # Thigh and shank of usual people: 0.2425 and 0.249 of the stature.
-    assert rest["LeftFoot"][2] == pytest.approx(0.48 - 0.42 * 0.249 / 0.2425)
+    # Shank over thigh of usual people, women and men: shares of the stature.
+    shank_of_thigh = (0.2492 + 0.2493) / (0.2124 + 0.2425)
+    assert rest["LeftFoot"][2] == pytest.approx(0.48 - 0.42 * shank_of_thigh)
     assert rest["LeftToes_end"][0] > rest["LeftToes"][0] > rest["LeftFoot"][0]
 
 

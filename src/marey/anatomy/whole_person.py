@@ -17,14 +17,19 @@ from marey.skeleton import Kind, Skeleton
 
 Vector = Float[Array, " 3"]
 
-BONE_OF_STATURE = {
-    vrm.LOWER_LEG: 0.2425,
-    vrm.FOOT: 0.249,
-    vrm.LOWER_ARM: 0.1618,
-    vrm.HAND: 0.1545,
+BONE_OF_STATURE_BY_SEX = {
+    vrm.LOWER_LEG: (0.2124, 0.2425),
+    vrm.FOOT: (0.2492, 0.2493),
+    vrm.LOWER_ARM: (0.1586, 0.1618),
+    vrm.HAND: (0.1523, 0.1545),
 }
 """Length of the bone that ends in each joint (thigh, shank, upper arm, forearm) as a
-share of the stature, men of de Leva 1996."""
+share of the stature, women and men of de Leva 1996."""
+
+BONE_OF_STATURE = {
+    name: sum(shares) / len(shares) for name, shares in BONE_OF_STATURE_BY_SEX.items()
+}
+"""The mean of both sexes."""
 
 SPINE_SHARE, NECK_SHARE, CLAVICLE_SHARE = 0.5, 0.75, 0.15
 """Position of a spine between hips and chest, of a neck between chest and head, and of

@@ -61,9 +61,9 @@ gives larger standard deviations of thigh and shank, and trusts landmarks of the
 more where it bends about one axis. Chosen on the computed walks of Arnold: the thighs
 of one are 3.8 mm off, those of the other 4.0 mm."""
 
-MEAN_STATURE_M = 1.741
-"""Mean height of the men of de Leva 1996, in metres, who also have the proportions of
-`BONE_OF_STATURE`; only bone lengths are compared with it."""
+MEAN_STATURE_M = 1.738
+"""Mean height of the women and men of de Leva 1996, in metres, who also have the
+proportions of `BONE_OF_STATURE`; only bone lengths are compared with it."""
 
 
 @dataclass(frozen=True, slots=True)

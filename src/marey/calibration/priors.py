@@ -12,7 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
-from marey.anatomy.whole_person import BONE_OF_STATURE
+from marey.anatomy import names as vrm
+from marey.anatomy.whole_person import BONE_OF_STATURE, BONE_OF_STATURE_BY_SEX
 from marey.calibration.model import (
     MEAN_STATURE_M,
     MIN_NOISE_M,
@@ -44,9 +45,17 @@ STATURE_SD_M = 0.3
 all bones towards those of an average person. Chosen by hand."""
 
 BONE_OF_STATURE_SD = 0.05
-"""Relative standard deviation of `BONE_OF_STATURE` between people. Lower pulls bones
-towards the usual proportions. Chosen by hand, mostly on CMU 02 and 07, Uhlrich 2 and
-Plug-in Gait, like all standard deviations here."""
+"""Relative standard deviation of `BONE_OF_STATURE` between people of one sex. Lower
+pulls bones towards the usual proportions. Chosen by hand, mostly on CMU 02 and 07,
+Uhlrich 2 and Plug-in Gait, like all standard deviations here."""
+
+ABOVE = {
+    vrm.LOWER_LEG: vrm.UPPER_LEG,
+    vrm.FOOT: vrm.LOWER_LEG,
+    vrm.LOWER_ARM: vrm.UPPER_ARM,
+    vrm.HAND: vrm.LOWER_ARM,
+}
+"""The segment whose bone ends in each joint of `BONE_OF_STATURE`."""
 
 HIP_WIDTH_OF_STATURE, HIP_WIDTH_OF_STATURE_SD = 0.100, 0.08
 """Distance of the hip joints as a share of the stature, and its relative standard
@@ -395,6 +404,9 @@ def _length_rows(
 def add_symmetry_and_proportions(prior: Prior, *, mirror: bool) -> None:
     """Add priors: bones are equal on both sides and have the usual proportions.
 
+    A bone that another body divides, as at a knee whose landmarks move by themselves,
+    has none of the two.
+
     Args:
         prior: Where to add them.
         mirror: Whether hips and shoulders are mirror images too; the y axes of pelvis
@@ -406,10 +418,15 @@ def add_symmetry_and_proportions(prior: Prior, *, mirror: bool) -> None:
         return model.index(f"Left{name}"), model.index(f"Right{name}")
 
     for name, share in BONE_OF_STATURE.items():
-        left, right = both_sides(name)
+        left, right = (
+            joint if model.parent[joint] == start else -1
+            for joint, start in zip(
+                both_sides(name), both_sides(ABOVE[name]), strict=True
+            )
+        )
         if left > 0 and right > 0:
             lengths.append(LengthPrior(left, right, 0.0, EQUAL_BONES_SD_M))
-        sd = BONE_OF_STATURE_SD * share * MEAN_STATURE_M
+        sd = _share_sd(name) * MEAN_STATURE_M
         lengths += [LengthPrior(i, -1, share, sd) for i in (left, right) if i > 0]
     hips, clavicles = both_sides("UpperLeg"), both_sides("Shoulder")
     shoulders = both_sides("UpperArm")
@@ -423,6 +440,12 @@ def add_symmetry_and_proportions(prior: Prior, *, mirror: bool) -> None:
         lengths.append(LengthPrior(*shoulders, 0.0, MIRRORED_JOINTS_SD_M))
     elif min(shoulders) > 0 and mirror:
         prior.add_mirror_prior(*shoulders, MIRRORED_SHOULDERS_SD_M)
+
+
+def _share_sd(name: str) -> float:
+    """Return the standard deviation of a bone's share of the stature, of both sexes."""
+    between_sexes = float(np.std(BONE_OF_STATURE_BY_SEX[name]))
+    return float(np.hypot(BONE_OF_STATURE_SD * BONE_OF_STATURE[name], between_sexes))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
