@@ -1,5 +1,7 @@
 """People are whole: joints that nothing determines are there, and say so."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -125,6 +127,18 @@ def test_toes_and_hands_continue_their_limbs():
     shank_of_thigh = (0.2492 + 0.2493) / (0.2124 + 0.2425)
     assert rest["LeftFoot"][2] == pytest.approx(0.48 - 0.42 * shank_of_thigh)
     assert rest["LeftToes_end"][0] > rest["LeftToes"][0] > rest["LeftFoot"][0]
+
+
+def test_toes_stay_above_the_lowest_marker_of_a_low_ankle(observed):
+    skeleton = observed.skeleton
+    on_foot = skeleton.marker_joint == skeleton.index("LeftFoot")
+    offset = skeleton.marker_offset.copy()
+    offset[on_foot, 2] += -0.02 - offset[on_foot, 2].min()
+    whole = complete_person(replace(skeleton, marker_offset=offset))
+    height = whole.rest()[:, 2, 3]
+    sole = height[whole.index("LeftFoot")] - 0.02
+    assert height[whole.index("LeftToes")] >= sole
+    assert height[whole.index("LeftToes_end")] >= sole
 
 
 def test_other_figures_stay_as_they_are():

@@ -232,11 +232,23 @@ def _add_toes(skeleton: Skeleton, side: str, stature: float) -> Skeleton:
     foot, toes = side + vrm.FOOT, side + vrm.TOES
     if foot not in skeleton.names or toes in skeleton.names:
         return skeleton
-    down = -0.5 * ANKLE_OF_STATURE * UP
-    ball = stature * (TOES_OF_STATURE * FORWARD + down)
+    down = -0.5 * _ankle_height(skeleton, foot, stature) * UP
+    ball = stature * TOES_OF_STATURE * FORWARD + down
     skeleton = _append(skeleton, toes, foot, ball)
-    tip = stature * (TIP_OF_STATURE * FORWARD + 0.5 * down)
+    tip = stature * TIP_OF_STATURE * FORWARD + 0.5 * down
     return _append(skeleton, f"{toes}_end", toes, tip)
+
+
+def _ankle_height(skeleton: Skeleton, foot: str, stature: float) -> float:
+    """Return the height of an ankle above the sole at rest, in metres.
+
+    The usual one, but not more than above the lowest marker of the foot, so that toes
+    do not sink below the markers that stand on the ground.
+    """
+    on_foot = skeleton.marker_joint == skeleton.index(foot)
+    drop = -skeleton.marker_offset[on_foot] @ UP
+    usual = ANKLE_OF_STATURE * stature
+    return max(min(usual, float(drop.max())), 0.0) if len(drop) else usual
 
 
 # --- joints ---------------------------------------------------------------------------
