@@ -19,7 +19,7 @@ from jaxtyping import _import_hook, _storage
 COMPILERS = {"no_type_check", "njit", "lean", "inner", "inlined"}
 """Decorators of functions that are not checked: Numba could not compile a check."""
 
-FIRST = 1
+FIRST = 3
 """Calls of one function that are checked in each test."""
 
 THEN = 256

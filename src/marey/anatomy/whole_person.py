@@ -232,10 +232,15 @@ def _add_toes(skeleton: Skeleton, side: str, stature: float) -> Skeleton:
     foot, toes = side + vrm.FOOT, side + vrm.TOES
     if foot not in skeleton.names or toes in skeleton.names:
         return skeleton
-    down = -0.5 * _ankle_height(skeleton, foot, stature) * UP
-    ball = stature * TOES_OF_STATURE * FORWARD + down
-    skeleton = _append(skeleton, toes, foot, ball)
-    tip = stature * TIP_OF_STATURE * FORWARD + 0.5 * down
+    height = _ankle_height(skeleton, foot, stature)
+
+    def slope_down(forward: float, share: float) -> Vector:
+        length = stature * np.hypot(forward, share * ANKLE_OF_STATURE)
+        drop = share * height
+        return np.asarray(np.sqrt(length**2 - drop**2) * FORWARD - drop * UP)
+
+    skeleton = _append(skeleton, toes, foot, slope_down(TOES_OF_STATURE, 0.5))
+    tip = slope_down(TIP_OF_STATURE, 0.25)
     return _append(skeleton, f"{toes}_end", toes, tip)
 
 
@@ -243,7 +248,8 @@ def _ankle_height(skeleton: Skeleton, foot: str, stature: float) -> float:
     """Return the height of an ankle above the sole at rest, in metres.
 
     The usual one, but not more than above the lowest marker of the foot, so that toes
-    do not sink below the markers that stand on the ground.
+    do not sink below the markers that stand on the ground. It changes the slope of the
+    toes, not their lengths, which do not depend on where markers are attached.
     """
     on_foot = skeleton.marker_joint == skeleton.index(foot)
     drop = -skeleton.marker_offset[on_foot] @ UP
