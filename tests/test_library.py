@@ -328,7 +328,9 @@ def test_a_full_disk_and_kills_leave_what_a_later_run_completes(
         process.wait()
         # Workers end by themselves when they miss the run; only then is what they were
         # writing abandoned.
+        deadline = time.monotonic() + 60.0
         while not all(map(is_abandoned, out.rglob(".*.part"))):
+            assert time.monotonic() < deadline
             time.sleep(0.05)
     assert subprocess.run(command, check=False, timeout=300).returncode == 3
     assert content(out) == content(solved)
