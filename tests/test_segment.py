@@ -16,7 +16,12 @@ from marey import DataError, OptionError, synth
 from marey.numerics import geometry
 from marey.numerics.resampling import symmetric_sample
 from marey.segmentation import REGISTRY, segment
-from marey.segmentation.clusters.cross_validation import LeaveOneOut, weighted_poses
+from marey.segmentation.clusters.cross_validation import (
+    LeaveOneOut,
+    PredictionErrors,
+    weighted_poses,
+    without_redundant_bodies,
+)
 from marey.segmentation.clusters.model_selection import (
     Clustering,
     cluster_markers,
@@ -183,7 +188,8 @@ def test_leverage_predicts_the_error_of_a_marker_that_is_left_out(rng, n_markers
         local = geometry.apply(geometry.inverse(T), points[:, marker])
         squares.append(np.sum((local - np.median(local, axis=0)) ** 2))
     stats, odds = pair_statistics([points]), np.zeros((n_markers, n_markers))
-    cost = LeaveOneOut([points], stats, odds).cost(np.ones((1, n_markers), dtype=bool))
+    criterion = LeaveOneOut(PredictionErrors([points], stats), stats.noise, odds)
+    cost = criterion.cost(np.ones((1, n_markers), dtype=bool))
     error = np.sqrt(np.array(squares) / len(points))
     assert cost == pytest.approx(np.log(error + stats.noise).sum(), abs=0.3)
 
@@ -224,6 +230,47 @@ def test_ankle_markers_stay_with_the_shin_in_an_exercise():
     )
     owner = cluster_markers([take.points]).owner
     assert same_partition(owner, take.truth.marker_joint)
+
+
+@pytest.mark.parametrize("own_rotation", [0.0, 0.3])
+def test_a_body_is_redundant_unless_it_rotates_by_itself(rng, own_rotation):
+    """Condyles and the centre of a knee, which moves forward with flexion.
+
+    They hardly move against each other, but less against thigh and shank.
+    """
+    thigh = [[0.1, 0.05, 0.2], [-0.1, 0.06, 0.15], [0.08, -0.07, 0.1]]
+    condyles = [[0.0, 0.045, 0.0], [0.0, -0.045, 0.0]]
+    shank = [[0.05, 0.05, -0.15], [-0.05, 0.05, -0.2], [0.0, -0.06, -0.25]]
+    flexion = 0.6 * np.sin(np.linspace(0.0, 12.0, 300))[:, None]
+    T_world_thigh = geometry.transform_exp(
+        np.cumsum(0.05 * rng.normal(size=(300, 6)), axis=0)
+    )
+    T_thigh_shank = geometry.transform(
+        geometry.rotation_exp(flexion * [0.0, 1.0, 0.0]), flexion * [0.01, 0.0, 0.0]
+    )
+    turn = own_rotation * np.cos(np.linspace(0.0, 31.0, 300))[:, None] * [1.0, 0.0, 0.0]
+    T_thigh_knee = geometry.transform(geometry.rotation_exp(turn), np.zeros(3))
+    points = [
+        geometry.apply(T[:, None], np.array(shape))
+        for T, shape in (
+            (T_world_thigh, thigh),
+            (T_world_thigh @ T_thigh_knee, condyles),
+            (T_world_thigh @ T_thigh_shank, [*shank, [0.0, 0.0, 0.0]]),
+        )
+    ]
+    exact = np.concatenate(points, axis=1)
+    noisy = exact + 1e-4 * rng.normal(size=exact.shape)
+    cover = np.array(
+        [
+            [1, 1, 1, 1, 1, 0, 0, 0, 0],
+            [0, 0, 0, 0, 0, 1, 1, 1, 1],
+            [0, 0, 0, 1, 1, 0, 0, 0, 1],
+        ],
+        dtype=bool,
+    )
+    errors = PredictionErrors([noisy], pair_statistics([noisy]))
+    kept = without_redundant_bodies(cover, errors)
+    np.testing.assert_array_equal(kept, cover if own_rotation else cover[:2])
 
 
 def test_owners_are_members(dancer):

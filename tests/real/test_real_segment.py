@@ -229,3 +229,12 @@ def test_many_markers_in_noise_are_no_joints(recordings, person):
         noise = np.random.default_rng(seed).standard_normal(take.points.shape)
         noisy = replace(take, points=take.points + 1e-3 * noise, labels=labels)
         assert not segment(noisy).keypoints
+
+
+@pytest.mark.parametrize("person", ["s01", "s02"])
+def test_condyles_and_a_computed_centre_are_no_body(recordings, person):
+    """The walker has 12 bodies; markers on the axis of a knee are not a body more."""
+    take = marey.read(recordings / f"addbio_arnold_{person}_synthetic" / "walk2.trc")
+    labels = tuple(f"M{i:03}" for i in range(len(take.labels)))
+    found = segment(replace(take, labels=labels), method="overlap")
+    assert len(found.names) == 12

@@ -18,6 +18,7 @@ from marey.numerics.thresholds import FEW, OUTLIER_SD, SAMPLE_FRAMES
 from marey.segmentation.clusters.pair_statistics import (
     MIN_GAIN,
     MIN_RIGID_MARKERS,
+    ROUNDING_M,
     Members,
     PairStats,
     members_of_labels,
@@ -44,37 +45,21 @@ MIN_DENSITY = 5.0
 sparse sets wrongly. Chosen by hand."""
 
 
-class LeaveOneOut:
-    """Prediction errors of markers, over a sample of the frames, cached."""
+class PredictionErrors:
+    """Leave-one-out errors of markers, over a sample of the frames, cached."""
 
     def __init__(
-        self,
-        takes: Sequence[Float[Array, "_ marker 3"]],
-        stats: PairStats,
-        odds: Float[Array, "marker marker"],
+        self, takes: Sequence[Float[Array, "_ marker 3"]], stats: PairStats
     ) -> None:
         self._takes = [
             points[symmetric_sample(len(points), SAMPLE_FRAMES // 2)]
             for points in takes
         ]
         self._outside_weight = outside_weights(stats)
-        self._noise = stats.noise
-        self._log_odds = odds
         self._errors: dict[bytes, Float[Array, " own"]] = {}
 
-    def cost(self, members: Members) -> float:
-        """Return the cost of a solution: the sum over its bodies."""
-        return sum(self.body_cost(body) for body in members)
-
-    def body_cost(self, body: Bool[Array, " marker"]) -> float:
-        """Return the log prediction errors of a body's markers, less its log odds."""
-        pairs = np.ix_(body, body)
-        log_odds = 0.5 * float(np.sum(self._log_odds[pairs]))
-        errors = np.log(self._errors_of(body) + self._noise)
-        return float(errors.sum()) - LOG_ODDS_WEIGHT * log_odds
-
-    def _errors_of(self, body: Bool[Array, " marker"]) -> Float[Array, " own"]:
-        """Return the root mean square errors of a body's markers in metres, cached."""
+    def of_body(self, body: Bool[Array, " marker"]) -> Float[Array, " own"]:
+        """Return the root mean square errors of a body's markers in metres."""
         key = body.tobytes()
         if key not in self._errors:
             is_large = body.sum() > 2 * MIN_RIGID_MARKERS
@@ -130,6 +115,67 @@ class LeaveOneOut:
             sums += np.where(known[..., None], errors**2, 0.0).sum(axis=(0, 2))
             counts += known.sum(axis=0)
         return sums, counts
+
+
+class LeaveOneOut:
+    """Cost of bodies by the prediction errors and the log odds of their markers."""
+
+    def __init__(
+        self,
+        errors: PredictionErrors,
+        noise: float,
+        odds: Float[Array, "marker marker"],
+    ) -> None:
+        self._errors = errors
+        self._noise = noise
+        self._log_odds = odds
+
+    def cost(self, members: Members) -> float:
+        """Return the cost of a solution: the sum over its bodies."""
+        return sum(self.body_cost(body) for body in members)
+
+    def body_cost(self, body: Bool[Array, " marker"]) -> float:
+        """Return the log prediction errors of a body's markers, less its log odds."""
+        pairs = np.ix_(body, body)
+        log_odds = 0.5 * float(np.sum(self._log_odds[pairs]))
+        errors = np.log(self._errors.of_body(body) + self._noise)
+        return float(errors.sum()) - LOG_ODDS_WEIGHT * log_odds
+
+
+def without_redundant_bodies(
+    members: Members, errors: PredictionErrors
+) -> Bool[Array, "fewer marker"]:
+    """Return the bodies without those that other bodies explain better.
+
+    A body is redundant if each of its markers is on another body as well, and all
+    others of that one predict it better. Markers on the axis of a joint, such as the
+    condyles of a knee and a point between them, keep their distances and yet are
+    on two bodies. The one of largest ratio of the errors is left out first.
+    """
+    while len(members) > 1:
+        gain = [_gain_without(body, members, errors) for body in range(len(members))]
+        best = int(np.argmax(gain))
+        if gain[best] <= 0.0:
+            break
+        members = np.delete(members, best, axis=0)
+    return members
+
+
+def _gain_without(body: int, members: Members, errors: PredictionErrors) -> float:
+    """Return the least log ratio of the errors of a body's markers on it and others.
+
+    -inf for a body that has a marker of its own.
+    """
+    shared = members & members[body]
+    if not np.delete(shared, body, axis=0).any(axis=0)[members[body]].all():
+        return -np.inf
+    error = np.full(members.shape, np.inf)
+    for other in np.flatnonzero(shared.any(axis=1)):
+        error[other, members[other]] = errors.of_body(members[other])
+    on_body = error[body, members[body]]
+    elsewhere = np.delete(error, body, axis=0)[:, members[body]].min(axis=0)
+    ratio = np.maximum(on_body, ROUNDING_M) / np.maximum(elsewhere, ROUNDING_M)
+    return float(np.log(ratio).min())
 
 
 def _deviations(

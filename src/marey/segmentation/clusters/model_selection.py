@@ -14,8 +14,10 @@ import numpy as np
 from marey.numerics import Array, Float, Int
 from marey.segmentation.clusters.cross_validation import (
     LeaveOneOut,
+    PredictionErrors,
     is_dense,
     merge_bodies,
+    without_redundant_bodies,
 )
 from marey.segmentation.clusters.overlap import overlapping_bodies, owning_bodies
 from marey.segmentation.clusters.pair_statistics import (
@@ -88,13 +90,14 @@ def cluster_markers(
     stats = pair_statistics(takes) if stats is None else stats
     if method == "spectral":
         return _disjoint(stats, spectral_labels(stats, n_bodies=n_bodies))
-    tried = try_clusterings(takes, stats)
+    errors = PredictionErrors(takes, stats)
+    tried = try_clusterings(takes, stats, errors)
     if n_bodies:
         right = [one for one in tried if len(one.members) == n_bodies]
         labels = spectral_labels(stats, n_bodies=n_bodies)
         tried = right or [_disjoint(stats, labels)]
     best = _medoid(tried)
-    criterion = LeaveOneOut(takes, stats, best.log_odds)
+    criterion = LeaveOneOut(errors, stats.noise, best.log_odds)
     best = _prefer_predictive(best, tried, criterion)
     if n_bodies or not is_dense(best.owner):
         return best
@@ -103,13 +106,16 @@ def cluster_markers(
 
 
 def try_clusterings(
-    takes: Sequence[Float[Array, "_ marker 3"]], stats: PairStats
+    takes: Sequence[Float[Array, "_ marker 3"]],
+    stats: PairStats,
+    errors: PredictionErrors | None = None,
 ) -> list[Clustering]:
     """Return the clusterings of unlabelled markers that the choice is among."""
+    errors = PredictionErrors(takes, stats) if errors is None else errors
     return [
         clustering
         for some in (stats, pair_statistics(takes, LONG_BLOCKS))
-        for clustering in _clusterings(some)
+        for clustering in _clusterings(some, errors)
     ]
 
 
@@ -142,15 +148,18 @@ def _prefer_predictive(
     return other if cost(other) < cost(best) - MIN_PREDICTION_GAIN else best
 
 
-def _clusterings(stats: PairStats) -> Iterator[Clustering]:
+def _clusterings(stats: PairStats, errors: PredictionErrors) -> Iterator[Clustering]:
     """Return two overlapping clusterings and a spectral one."""
     for intercept in (INTERCEPT, INTERCEPT + LARGER_BODIES):
-        yield _overlapping(stats, intercept)
+        yield _overlapping(stats, intercept, errors)
     yield _disjoint(stats, spectral_labels(stats, neighbour=SCALE_NEIGHBOUR))
 
 
-def _overlapping(stats: PairStats, intercept: float) -> Clustering:
+def _overlapping(
+    stats: PairStats, intercept: float, errors: PredictionErrors
+) -> Clustering:
     members, odds = overlapping_bodies(stats, intercept)
+    members = without_redundant_bodies(members, errors)
     owning, owner = np.unique(owning_bodies(members, odds), return_inverse=True)
     members = members[owning]
     return Clustering(members, owner, log_odds(stats, members))
