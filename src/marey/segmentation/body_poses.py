@@ -198,9 +198,9 @@ def _only(
     inside: Bool[Array, " marker"], markers: Int[Array, " kept"]
 ) -> Bool[Array, " marker"]:
     """Return which markers are inside and among some."""
-    kept = np.zeros_like(inside)
-    kept[markers] = True
-    return inside & kept
+    kept = np.zeros(len(inside), dtype=bool)
+    kept[markers] = inside[markers]
+    return kept
 
 
 def mean_log_odds(takes: Sequence[Bodies]) -> Float[Array, "body body"]:
