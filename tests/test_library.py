@@ -369,6 +369,21 @@ def test_a_full_disk_and_kills_leave_what_a_later_run_completes(
     assert content(out) == content(solved)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="no groups of processes")
+def test_ctrl_c_ends_a_run_with_its_workers(library, tmp_path):
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "marey", "batch", str(library), "-o", str(out)]
+    run = subprocess.Popen([*command, "--workers", "2"], start_new_session=True)
+    while not any(out.glob("takes/*/*.record.json")):  # that of the broken file
+        assert run.poll() is None
+        time.sleep(0.05)
+    run.send_signal(signal.SIGINT)
+    assert run.wait(60.0) == 130
+    with pytest.raises(ProcessLookupError):
+        os.killpg(run.pid, 0)
+    assert all(map(is_abandoned, out.rglob(".*.part")))
+
+
 def test_a_skeleton_of_fewer_takes_after_killed_workers_is_made_again(
     library, solved, out
 ):
