@@ -166,6 +166,23 @@ def test_circles_hidden_files_and_solutions_are_no_recordings(library, tmp_path)
         find_recordings(root, patterns=["*.trc"])
 
 
+def test_ten_thousand_files_are_grouped_in_seconds(tmp_path):
+    """Each is looked at once, by its name alone."""
+    for person in range(100):
+        (tmp_path / f"P{person:02d}").mkdir()
+        for take in range(100):
+            (tmp_path / f"P{person:02d}" / f"take_{take:02d}.c3d").touch()
+    (tmp_path / "P00" / "circle").symlink_to(tmp_path, target_is_directory=True)
+    (tmp_path / "P01" / "empty").mkdir()
+    start = time.process_time()
+    takes = marey.plan_batch(tmp_path)
+    assert time.process_time() - start < 20.0
+    assert len(takes) == 10_000
+    assert len({take.subject for take in takes}) == 100
+    with pytest.raises(marey.DataError, match="no recording"):
+        marey.plan_batch(tmp_path / "P01" / "empty")
+
+
 # --- what is done ---------------------------------------------------------------------
 
 
@@ -216,9 +233,25 @@ def test_the_number_of_workers_does_not_change_a_byte(library, solved, tmp_path)
     assert content(tmp_path / "two") == content(solved)
 
 
-def test_a_cluster_gives_the_same_bytes(library, solved, tmp_path):
+def test_a_cluster_of_two_workers_gives_the_same_bytes(
+    library, solved, tmp_path, monkeypatch
+):
+    done_by = {}
+    wait = DaskExecutor.wait
+
+    def count(executor):
+        outcome = wait(executor)
+        done_by.update(
+            executor._client.run(lambda dask_worker: dask_worker.state.executed_count)
+        )
+        return outcome
+
+    monkeypatch.setattr(DaskExecutor, "wait", count)
     again(library, tmp_path / "cluster", dask="local", workers=2)
     assert content(tmp_path / "cluster") == content(solved)
+    assert len(done_by) == 2
+    assert min(done_by.values()) > 0
+    assert all(address.startswith("tcp://127.0.0.1:") for address in done_by)
 
 
 def test_a_subject_is_worked_on_by_one_run_at_a_time(tmp_path):
@@ -334,6 +367,21 @@ def test_a_full_disk_and_kills_leave_what_a_later_run_completes(
             time.sleep(0.05)
     assert subprocess.run(command, check=False, timeout=300).returncode == 3
     assert content(out) == content(solved)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no groups of processes")
+def test_ctrl_c_ends_a_run_with_its_workers(library, tmp_path):
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "marey", "batch", str(library), "-o", str(out)]
+    run = subprocess.Popen([*command, "--workers", "2"], start_new_session=True)
+    while not any(out.glob("takes/*/*.record.json")):  # that of the broken file
+        assert run.poll() is None
+        time.sleep(0.05)
+    run.send_signal(signal.SIGINT)
+    assert run.wait(60.0) == 130
+    with pytest.raises(ProcessLookupError):
+        os.killpg(run.pid, 0)
+    assert all(map(is_abandoned, out.rglob(".*.part")))
 
 
 def test_a_skeleton_of_fewer_takes_after_killed_workers_is_made_again(

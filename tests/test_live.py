@@ -24,6 +24,7 @@ import marey
 from marey.live import Frame, open_sink, open_source
 from marey.live.codecs import decode_frame, encode_mxtp
 from marey.live.intake import Intake
+from marey.live.posing.tracking import SkeletonTracker
 from marey.live.recording.switch import RecordingSwitch
 
 TIMEOUT = 10.0
@@ -417,6 +418,20 @@ def test_a_skeleton_of_other_markers_is_refused(walk, skeleton):
         pytest.raises(marey.DataError, match="stream"),
     ):
         next(poses)
+
+
+def test_kernels_load_before_the_sender_is_connected(walk, skeleton, monkeypatch):
+    """Frames that come while they load would overflow the buffers of the system."""
+    events = []
+
+    def connect_to(*address):
+        events.append("connected")
+        return open_source(*address)
+
+    monkeypatch.setattr("marey.live.live_stream.open_source", connect_to)
+    monkeypatch.setattr(SkeletonTracker, "_compile", lambda _: events.append("loaded"))
+    marey.stream(walk, skeleton).close()
+    assert events[:2] == ["loaded", "connected"]
 
 
 def test_a_slow_loop_gets_the_latest_frame_and_everything_is_recorded(walk, tmp_path):

@@ -127,6 +127,27 @@ def test_a_learnt_skeleton_is_that_of_a_solve(walk):
 
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.skipif(not hasattr(os, "setpriority"), reason="no priorities")
+def test_two_people_who_exercise_on_the_spot_are_two_skeletons():
+    """Neither hips move: only that each is a whole person tells them apart."""
+    takes = [
+        marey.synth.human(height=height, seed=seed).record(
+            "exercise", seconds=12.0, rate=30.0, markers="set53", noise=5e-4, seed=seed
+        )
+        for seed, height in ((3, 1.62), (4, 1.85))
+    ]
+    points = [one.points + np.array([0.0, 1.5 * i, 0.0]) for i, one in enumerate(takes)]
+    n = len(takes[0].labels)
+    labels = tuple(f"m{i}" for i in range(2 * n))
+    both = marey.Take(rate=30.0, points=np.concatenate(points, axis=1), labels=labels)
+    order = np.random.default_rng(1).permutation(2 * n)
+    learnt = estimate_skeletons_of_stream(both.select(order), None)
+    assert len(learnt.skeletons) == 2
+    found = {frozenset(one.marker_labels) for one in learnt.skeletons}
+    assert found == {frozenset(labels[:n]), frozenset(labels[n:])}
+    for one in learnt.skeletons:
+        assert {"Hips", "LeftFoot", "RightHand", "Head"} <= set(one.names)
+
+
 def test_a_worker_lets_the_stream_go_first(walk, monkeypatch):
     nice, estimate = [], "marey.live.learning.estimate.estimate_skeletons_of_stream"
     monkeypatch.setattr("os.setpriority", lambda *given: nice.append(given[-1]))

@@ -30,8 +30,9 @@ from marey.pipeline.stages.person_prior import (
 from marey.report import Finding, mark_name
 from marey.rig import build_skeletons, name_bodies
 from marey.segmentation import segment
-from marey.segmentation.body_poses import make_bodies, merge_bodies
+from marey.segmentation.body_poses import divide_bodies, make_bodies, merge_bodies
 from marey.segmentation.methods.overlap import default_names
+from marey.topology import MAX_DOUBTFUL_SPACING
 
 
 def segment_unlabelled(figure, motion, T=None, **options):
@@ -438,6 +439,23 @@ def test_of_clusterings_that_agree_as_well_the_one_that_makes_a_person_is_taken(
     assert [f.code for f in chosen[0].findings].count("bodies-chosen") == 1
     person = (bodies,), joints, tree
     assert prefer_person(person, (bodies,), tried, join) is person
+
+
+def test_bodies_in_pieces_far_apart_are_divided_and_others_are_not(performer):
+    take, bodies, _, _ = performer
+    (same,) = divide_bodies((bodies,), MAX_DOUBTFUL_SPACING)
+    assert same is bodies
+    names = true_names(take, bodies)
+    first, last = names.index("LeftFoot"), names.index("RightFoot")
+    target = np.arange(len(names))
+    target[last] = first
+    feet = replace(take, points=take.points.copy())
+    feet.points[:, bodies.marker_body == last, 0] += 1.0
+    (joined,) = merge_bodies((replace(bodies, take=feet),), target)
+    (divided,) = divide_bodies((joined,), MAX_DOUBTFUL_SPACING)
+    together = divided.marker_body[:, None] == divided.marker_body
+    assert (together == (bodies.marker_body[:, None] == bodies.marker_body)).all()
+    assert len(set(divided.names)) == len(names)
 
 
 def test_bodies_of_a_person_are_not_merged(performer):

@@ -83,18 +83,20 @@ class Stream(Iterator[LivePose]):
         self._frames: deque[Frame] = deque(maxlen=RECENT_FRAMES)
         addresses = [parse_address(text) for text in to]
         recorded = [one for one in addresses if one.scheme == RECORD]
+        # Kernels load before the sender is connected, whatever the rate: frames that
+        # come meanwhile would wait, and overflow its buffer.
+        self._performers.prepare(USUAL_RATE)
         with ExitStack() as opened:
-            from_source = open_source(source, timeout)
-            opened.callback(from_source.close)
-            self._stated_rate = from_source.rate
-            # Kernels load now, whatever the rate: the first frame must not wait.
-            known = isfinite(self._stated_rate)
-            self._performers.prepare(self._stated_rate if known else USUAL_RATE)
             self._sinks = [
                 open_sink(one.text) for one in addresses if one.scheme != RECORD
             ]
             for sink in self._sinks:
                 opened.callback(sink.close)
+            from_source = open_source(source, timeout)
+            opened.callback(from_source.close)
+            self._stated_rate = from_source.rate
+            if isfinite(self._stated_rate):
+                self._performers.prepare(self._stated_rate)
             self._recording = RecordingSwitch(
                 recorded, source=source, rate=self._stated_rate, overwrite=overwrite
             )

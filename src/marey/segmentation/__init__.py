@@ -15,6 +15,7 @@ from typing import overload
 from marey.bodies import Bodies
 from marey.errors import DataError, OptionError, check_choice
 from marey.report import Finding
+from marey.segmentation.body_poses import divide_bodies as divide_bodies
 from marey.segmentation.body_poses import mean_log_odds as mean_log_odds
 from marey.segmentation.body_poses import merge_bodies as merge_bodies
 from marey.segmentation.clusters.model_selection import (

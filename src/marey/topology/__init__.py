@@ -23,7 +23,9 @@ from marey.joint_fits import JointFits
 from marey.topology.loops import find_loops, merge_coincident_joints
 from marey.topology.pruning import DOUBTFUL_EDGE_COST as DOUBTFUL_EDGE_COST
 from marey.topology.pruning import (
-    MAX_DOUBTFUL_SPACING,
+    MAX_DOUBTFUL_SPACING as MAX_DOUBTFUL_SPACING,
+)
+from marey.topology.pruning import (
     remove_marker_edges,
     remove_open_edges,
     spurious_edges,

@@ -24,8 +24,13 @@ from marey.pipeline.stages.several_takes import concatenate_takes
 from marey.pipeline.stages.two_kinds import Joined
 from marey.report import Finding
 from marey.rig import anonymous_figures
-from marey.segmentation import CLEAR_LOG_ODDS, mean_log_odds, merge_bodies
-from marey.topology import alternative_trees, divided_trees
+from marey.segmentation import (
+    CLEAR_LOG_ODDS,
+    divide_bodies,
+    mean_log_odds,
+    merge_bodies,
+)
+from marey.topology import MAX_DOUBTFUL_SPACING, alternative_trees, divided_trees
 from marey.tree import Tree
 
 NAMING_WEIGHT = 0.015
@@ -55,6 +60,9 @@ def prefer_person(
     """
     if _are_named(_figures_and_names(*found)):
         return found
+    found = _divide_people(found, join)
+    if _are_named(_figures_and_names(*found)):
+        return found
     tried = list(candidates)
     is_same = [_same_bodies(bodies, segmented) for _, bodies in tried]
     if sum(is_same) != 1:
@@ -69,6 +77,24 @@ def prefer_person(
         if score > best_score and _has_person(joined):
             best, best_score = joined, score
     return best if best is found else (_report_choice(best[0], len(tried)), *best[1:])
+
+
+def _divide_people(
+    found: Joined, join: Callable[[tuple[Bodies, ...]], Joined]
+) -> Joined:
+    """Return the bodies found, in pieces where these make more people.
+
+    Parts of two people who stand still beside each other may be found as one body.
+    """
+    divided = divide_bodies(found[0], MAX_DOUBTFUL_SPACING)
+    if len(divided[0].names) == len(found[0][0].names):
+        return found
+    before, after = found, join(divided)
+    n_people = [
+        _count_people(concatenate_takes(bodies), joints, tree)
+        for bodies, joints, tree in (before, after)
+    ]
+    return after if n_people[1] > n_people[0] else before
 
 
 def _naming_price(joined: Joined) -> float:

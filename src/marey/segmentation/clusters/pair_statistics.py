@@ -129,7 +129,7 @@ class PairStats:
         The median over markers of the smallest spread.
         """
         noise = float(np.median(self._smallest_spread))
-        min_noise = MIN_NOISE_SPACINGS * float(np.median(self._spacing))
+        min_noise = MIN_NOISE_SPACINGS * self.usual_spacing
         return max(noise, min_noise, ROUNDING_M)
 
     @cached_property
@@ -152,6 +152,11 @@ class PairStats:
     @cached_property
     def _smallest_spread(self) -> Float[Array, " marker"]:
         return _fill_with_median(self.known_spread.min(axis=1))
+
+    @property
+    def usual_spacing(self) -> float:
+        """Usual distance of neighbouring markers, in metres."""
+        return float(np.median(self._spacing))
 
     @cached_property
     def _spacing(self) -> Float[Array, " marker"]:
