@@ -111,15 +111,13 @@ def _joint_rows(subject: Subject) -> Iterator[Row]:
     """Yield the joints that move: kind, and standard deviations of centre and angle."""
     skeleton = subject.skeleton
     angle_sd = np.concatenate([motion.angle_sd for motion in subject.motions])
-    for joint, kind in enumerate(skeleton.kind):
-        if kind == "fixed":
-            continue
+    for joint in np.flatnonzero(skeleton.rotates).tolist():
         parent = "" if joint == 0 else skeleton.names[skeleton.parent[joint]]
         variance = np.trace(skeleton.covariance[joint]) if joint else np.nan
         center_sd = _sd_in_mm(np.sqrt(np.maximum(variance, 0.0)))
         sd, seen = _typical_angle_sd(angle_sd[:, joint])
         name = skeleton.names[joint]
-        yield name, parent, kind, center_sd, sd, seen, subject.name
+        yield name, parent, skeleton.kind[joint], center_sd, sd, seen, subject.name
 
 
 def _readiness_rows(subject: Subject) -> Iterator[Row]:
