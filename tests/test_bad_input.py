@@ -302,6 +302,18 @@ def test_one_frame_shows_no_noise_of_angles(takes, kind):
     assert np.isnan(motion.angle_sd).all()
 
 
+@pytest.mark.parametrize("joints", ["ball", "gdke"])
+def test_one_frame_of_markers_and_sensors_is_doubted(joints):
+    """Hips and chest may have no width there."""
+    both = {"markers": "sparse41", "sensors": True, "turn_noise": 2e-3, "noise": 1e-3}
+    take = synth.human().record("exercise", rate=60.0, seconds=0.1, **both)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        solution = marey.solve(in_memory(take).cut(0, 1), joints=joints)
+    errors = [f.code for f in solution.report.findings if f.severity == "error"]
+    assert errors == ["take-short"]
+
+
 def test_a_known_skeleton_is_posed_in_one_frame(takes):
     skeleton = marey.solve(takes["markers"]).skeleton
     solution = marey.solve(first(1)(takes["markers"]), skeleton=skeleton)

@@ -287,6 +287,17 @@ def test_a_plant_ends_where_the_point_creeps_away():
     assert np.linalg.norm(plant.anchor) < 1e-4
 
 
+def test_a_point_that_sways_by_a_millimetre_stands_for_the_whole_take(rng):
+    """However small the noise is."""
+    time = np.arange(51) / 100.0
+    positions = np.zeros((51, 1, 3))
+    positions[:, 0, 0] = 1e-3 * np.sin(3.0 * time)
+    positions += rng.normal(scale=1e-5, size=positions.shape)
+    tracks = PointTracks(positions, np.ones((51, 1)), 100.0, 1.7)
+    (plant,) = find_foot_plants(np.ones((51, 1), dtype=bool), tracks)
+    assert (plant.start, plant.end) == (0.0, 50.0)
+
+
 @pytest.fixture
 def jointed(rng):
     """A figure with joints of every kind, and two points on it."""

@@ -226,7 +226,7 @@ def test_only_joints_of_the_tree_are_reported(noisy):
             assert frozenset(finding.subject.split("-")) in joined | closed
 
 
-def test_a_loop_is_reported_with_its_position(noisy):
+def test_a_loop_is_reported_with_its_distance(noisy):
     solution = marey.solve(noisy)
     row = int(np.setdiff1d(np.arange(15), solution.tree.edge)[0])
     tree = replace(solution.tree, loops=(Loop(pair=row),))
@@ -234,7 +234,7 @@ def test_a_loop_is_reported_with_its_position(noisy):
     a, b = (solution.bodies[0].names[k] for k in solution.joints.pair[row])
     assert (finding.code, finding.subject) == ("loop", f"{a}-{b}")
     distance = 1e3 * np.linalg.norm(solution.joints.center_a[row])
-    assert f"{distance:.0f} mm from {a} at" in finding.message
+    assert f"{distance:.0f} mm from {a} and" in finding.message
 
 
 # --- scale ----------------------------------------------------------------------------

@@ -139,6 +139,20 @@ def test_a_good_joint_too_many_is_a_loop(walker):
     assert len(closed.loops) == 1
 
 
+def test_a_joint_beyond_all_joints_of_the_tree_is_no_loop(walker):
+    """Bodies that hardly moved fit a common point anywhere."""
+    _, _, joints = walker
+    tree = infer_tree(joints)
+    spare = next(p for p in range(len(joints.pair)) if p not in set(tree.edge))
+    used = tree.edge[tree.edge >= 0]
+    residual, distance = joints.residual.copy(), joints.distance.copy()
+    residual[spare] = joints.residual[used].max()
+    distance[spare] = 2.0 * joints.distance[used].max()
+    closed = infer_tree(replace(joints, residual=residual, distance=distance))
+    assert spare not in closed.edge
+    assert closed.loops == ()
+
+
 def four_bar_linkage(rng, n_frames=240):
     """Poses of ground, crank, coupler and rocker, moved through the world."""
     angle = np.linspace(0.0, 12.0, n_frames)

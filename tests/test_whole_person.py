@@ -7,7 +7,12 @@ import pytest
 
 import marey
 from marey import synth
-from marey.anatomy.whole_person import complete_motion, complete_person, observed_part
+from marey.anatomy.whole_person import (
+    bend_toes,
+    complete_motion,
+    complete_person,
+    observed_part,
+)
 
 LIMBS = [
     "Shoulder",
@@ -20,6 +25,7 @@ LIMBS = [
     "Toes",
 ]
 TRUNK = {"Hips", "Spine", "Chest", "Neck", "Head"}
+PARTS_OF_A_FOOT = ("Foot", "Toes", "Toes_end")
 WANTED = TRUNK | {side + part for side in ("Left", "Right") for part in LIMBS}
 
 
@@ -67,7 +73,12 @@ def test_no_precision_is_invented(whole, observed):
     assert np.isnan(skeleton.covariance[added]).all()
     below = np.isin(skeleton.parent, added)
     assert np.isnan(skeleton.length_sd[below]).all()
-    assert {skeleton.kind[i] for i in added} == {"fixed"}
+    toes = {"LeftToes", "RightToes"}
+    moving = {skeleton.names[i] for i in added if skeleton.kind[i] != "fixed"}
+    assert moving == toes
+    assert not skeleton.rotates[added].any()
+    motion = whole.subjects[0].motions[0]
+    assert np.isnan(motion.angle_sd[:, added]).all()
 
 
 def test_what_was_added_can_be_taken_away(whole, observed):
@@ -139,6 +150,30 @@ def test_toes_stay_above_the_lowest_marker_of_a_low_ankle(observed):
     sole = height[whole.index("LeftFoot")] - 0.02
     assert height[whole.index("LeftToes")] >= sole
     assert height[whole.index("LeftToes_end")] >= sole
+
+
+@pytest.mark.parametrize("side", ["Left", "Right"])
+def test_toes_bend_where_they_would_pass_through_the_ground(whole, side):
+    """The generated floor is at 0, and the tip stands where it is at rest."""
+    motion, skeleton = whole.subjects[0].motions[0], whole.skeleton
+    foot, toes, tip = map(skeleton.index, (f"{side}{x}" for x in PARTS_OF_A_FOOT))
+    wxyz = motion.wxyz.copy()
+    wxyz[:, toes] = [1.0, 0.0, 0.0, 0.0]
+    straight = replace(motion, wxyz=wxyz).T_world_joint()
+    T = motion.T_world_joint()
+    sole = min(skeleton.offset[toes, 2] + skeleton.offset[tip, 2], 0.0)
+    ankle = np.quantile(T[:, foot, 2, 3], 0.1)
+    assert straight[:, tip, 2, 3].min() < ankle + sole - 0.02
+    assert T[:, tip, 2, 3].min() > ankle + sole - 0.005
+    lifted = T[:, tip, 2, 3] - straight[:, tip, 2, 3]
+    assert lifted.min() > -1e-9
+    assert (T[:, tip, 2, 3] <= T[:, toes, 2, 3] + 1e-9)[lifted > 1e-9].all()
+
+
+def test_toes_stay_straight_where_nothing_stands(whole):
+    motion = replace(whole.subjects[0].motions[0], contacts=())
+    toes = [motion.skeleton.index(name) for name in ("LeftToes", "RightToes")]
+    assert (bend_toes(motion).wxyz[:, toes] == [1.0, 0.0, 0.0, 0.0]).all()
 
 
 def test_other_figures_stay_as_they_are():

@@ -70,7 +70,7 @@ class Skeleton:
 
     observed: Bool[np.ndarray, " joint"] = empty_array(0, dtype=bool)
     """Whether the recording determines each joint; all when left out. The others stand
-    where usual people have them, so that the figure is whole, and are fixed."""
+    where usual people have them, so that the figure is whole; no pose rotates them."""
 
     def __post_init__(self) -> None:
         n = len(self.names)
@@ -153,6 +153,12 @@ class Skeleton:
         return np.asarray(leaf & fixed)
 
     @property
+    def rotates(self) -> Bool[np.ndarray, " joint"]:
+        """Which joints a pose rotates: those that are observed and not fixed."""
+        fixed = np.array([kind == "fixed" for kind in self.kind], dtype=bool)
+        return np.asarray(self.observed & ~fixed)
+
+    @property
     def lengths(self) -> Float[np.ndarray, " joint"]:
         """Length of the bone from each joint's parent to it, in metres; root: 0."""
         lengths = np.asarray(np.linalg.norm(self.offset, axis=-1))
@@ -206,11 +212,10 @@ class Skeleton:
 
 
 def rotating_joints(skeleton: Skeleton) -> Int[np.ndarray, " joint"]:
-    """Return the joint that rotates each joint: itself, or its first unfixed parent."""
+    """Return the joint that rotates each joint: itself, or a parent that rotates."""
     rotating = np.arange(skeleton.n_joints)
-    for joint, kind in enumerate(skeleton.kind):
-        if kind == "fixed":
-            rotating[joint] = rotating[skeleton.parent[joint]]
+    for joint in np.flatnonzero(~skeleton.rotates).tolist():
+        rotating[joint] = rotating[skeleton.parent[joint]]
     return rotating
 
 

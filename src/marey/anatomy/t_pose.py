@@ -157,8 +157,11 @@ def _upright_rotation(
     """Return the rotation that brings a width to +y and a bone as near to +z as it can.
 
     Gram-Schmidt: y is the width, z the part of the bone across it. A bone along its
-    width has no such part; the vertical then stands in for it.
+    width has no such part; the vertical then stands in for it. Without a width it is
+    the shortest rotation to +z.
     """
+    if not np.linalg.norm(width) > TINY:
+        return shortest_rotation(bone, UP)
     y = width / np.linalg.norm(width)
     vectors = np.stack([bone, UP, FORWARD])
     across = vectors - np.outer(vectors @ y, y)

@@ -1,18 +1,20 @@
 """The joints of a person that a recording does not observe, placed by anatomy.
 
-They are fixed: they move with the bodies that carry them, so that no pose changes and
-no rotation is invented. `Skeleton.observed` is False for them, and the lengths of bones
-that begin or end there have no standard deviation.
+They move with the bodies that carry them, so that no pose changes and no rotation is
+invented; only toes bend, where they would pass through the ground. `Skeleton.observed`
+is False for them, and the lengths of bones that begin or end there have no standard
+deviation.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from marey.anatomy import names as vrm
 from marey.motion import Motion
-from marey.numerics import Array, Float, Int
+from marey.numerics import Array, Bool, Float, Int, geometry
+from marey.numerics.robust import runs
 from marey.skeleton import Kind, Skeleton
 
 Vector = Float[Array, " 3"]
@@ -79,7 +81,7 @@ def complete_person(skeleton: Skeleton) -> Skeleton:
 def observed_part(skeleton: Skeleton) -> Skeleton:
     """Return the skeleton without the joints that `complete_person` has added.
 
-    Nothing is attached to these, and they do not rotate.
+    Nothing is attached to these, and no observed joint moves with their rotation.
     """
     if skeleton.observed.all():
         return skeleton
@@ -123,6 +125,100 @@ def complete_motion(motion: Motion, skeleton: Skeleton) -> Motion:
     joints = [skeleton.index(name) for name in motion.skeleton.names]
     wxyz[:, joints], angle_sd[:, joints] = motion.wxyz, motion.angle_sd
     return replace(motion, skeleton=skeleton, wxyz=wxyz, angle_sd=angle_sd)
+
+
+# --- toes -----------------------------------------------------------------------------
+
+
+def hinge_toes(skeleton: Skeleton) -> Skeleton:
+    """Return the skeleton whose added toes are hinges that lift their tips."""
+    return _with_toes(skeleton, "hinge", -LEFTWARD)
+
+
+def straighten_toes(skeleton: Skeleton) -> Skeleton:
+    """Return the skeleton whose added toes are fixed to the feet, as for a solve."""
+    return _with_toes(skeleton, "fixed", np.full(3, np.nan))
+
+
+def bend_toes(motion: Motion) -> Motion:
+    r"""Return the motion with added toes that bend where their tips would sink.
+
+    A tip at the height :math:`A\cos\theta + B\sin\theta` above its joint is lifted to
+    the ground by the angle :math:`\theta = \phi - \arccos(h / r)`, where
+    :math:`A = r\cos\phi`, :math:`B = r\sin\phi` and :math:`h` is the height of the
+    ground, but not above the joint. Without plants toes stay straight.
+    """
+    added = list(_added_toes(motion.skeleton))
+    if not added:
+        return motion
+    skeleton = hinge_toes(motion.skeleton)
+    wxyz, T = motion.wxyz.copy(), motion.T_world_joint()
+    for foot, toes, tip in added:
+        at_rest = skeleton.offset[toes] + skeleton.offset[tip]
+        ground = _ground_under(motion, T[:, foot], skeleton.names[foot], at_rest)
+        up, offset = T[:, foot, 2, :3], skeleton.offset[tip]
+        height = np.minimum(ground - T[:, toes, 2, 3], 0.0)
+        A, B = up @ offset, up @ np.cross(-LEFTWARD, offset)
+        from_top = np.arccos(np.clip(height / np.hypot(A, B), -1.0, 1.0))
+        sinks = (height > A) & (B > 0.0)
+        angle = np.where(sinks, np.arctan2(B, A) - from_top, 0.0)
+        wxyz[:, toes] = geometry.quat_exp(-angle[:, None] * LEFTWARD)
+    return replace(motion, skeleton=skeleton, wxyz=wxyz)
+
+
+def _with_toes(skeleton: Skeleton, kind: Kind, axis: Vector) -> Skeleton:
+    """Return the skeleton with another kind and axis of added toes."""
+    kinds, axes = list(skeleton.kind), skeleton.axes.copy()
+    for _, toes, _ in _added_toes(skeleton):
+        kinds[toes], axes[toes, 0] = kind, axis
+    return replace(skeleton, kind=tuple(kinds), axes=axes)
+
+
+def _added_toes(skeleton: Skeleton) -> Iterator[tuple[int, int, int]]:
+    """Yield foot, toe joint and tip of each foot whose toes are not observed."""
+    for name in vrm.both_sides(vrm.TOES):
+        if {name, f"{name}_end"} <= set(skeleton.names):
+            toes = skeleton.index(name)
+            if not skeleton.observed[toes]:
+                foot, tip = int(skeleton.parent[toes]), skeleton.index(f"{name}_end")
+                yield foot, toes, tip
+
+
+def _ground_under(
+    motion: Motion, T_world_foot: Float[Array, "frame 4 4"], foot: str, tip: Vector
+) -> Float[Array, " frame"]:
+    """Return the height at which the tip of a foot stands, in metres.
+
+    A planted point of the foot is as high as in any other plant, whatever the foot
+    does: the ground is below it by as much as at rest. Between plants it is
+    interpolated; -inf where the foot is never planted.
+
+    Args:
+        motion: The motion.
+        T_world_foot: Poses of the foot.
+        foot: Its name.
+        tip: The tip in the foot's frame at rest, in metres.
+    """
+    frame = np.arange(motion.n_frames)
+    time = motion.start + frame / motion.rate
+    planted = np.zeros(motion.n_frames, dtype=bool)
+    heights: list[tuple[Bool[Array, " frame"], float]] = []
+    for contact in motion.contacts:
+        during = (time >= contact.start) & (time <= contact.end)
+        during &= np.isfinite(T_world_foot[:, 2, 3])
+        if contact.joint.startswith(foot) and during.any():
+            T_foot_world = geometry.inverse(T_world_foot[during])
+            in_foot = np.median(geometry.apply(T_foot_world, contact.anchor), axis=0)
+            heights.append((during, float((contact.anchor - in_foot + tip) @ UP)))
+            planted |= during
+    spans = runs(planted)
+    if not spans:
+        return np.full(motion.n_frames, -np.inf)
+    of_span = [
+        np.median([z for during, z in heights if during[first : last + 1].any()])
+        for first, last in spans
+    ]
+    return np.asarray(np.interp(frame, np.ravel(spans), np.repeat(of_span, 2)))
 
 
 # --- trunk ----------------------------------------------------------------------------

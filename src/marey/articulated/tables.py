@@ -122,13 +122,14 @@ def make_nodes(skeleton: Skeleton, *, limits: bool) -> Nodes:
     n = skeleton.n_joints
     node_of_joint, first_node = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     joint_position = np.zeros((n, 3))
+    rotates = skeleton.rotates
     for joint, kind in enumerate(skeleton.kind):
         above = int(skeleton.parent[joint])
         node, position = -1, np.zeros(3)
         if above >= 0:
             node = int(node_of_joint[above])
             position = joint_position[above] + skeleton.offset[joint]
-        n_nodes = NODES_OF_KIND.get(kind, 1)
+        n_nodes = NODES_OF_KIND.get(kind, 1) if rotates[joint] else 0
         for axis in range(n_nodes):
             parent.append(node)
             offset.append(position if axis == 0 else np.zeros(3))
@@ -139,7 +140,7 @@ def make_nodes(skeleton: Skeleton, *, limits: bool) -> Nodes:
         if n_nodes == 0:
             joint_position[joint] = position
     tree = _make_tree(skeleton, parent, np.array(offset), joint_and_axis, limits=limits)
-    moving = np.flatnonzero(np.array(skeleton.kind) != "fixed")
+    moving = np.flatnonzero(rotates)
     return Nodes(tree, node_of_joint, first_node, joint_position, moving)
 
 

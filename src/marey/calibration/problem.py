@@ -227,14 +227,16 @@ def _find_segments(
 ) -> tuple[Int[Array, " joint"], Int[Array, " segment"], Float[Array, "joint 3"]]:
     """Return the segment of each joint, its origin, and the joint's position in it.
 
-    Segments are sorted depth first. Fixed joints belong to the segment of their parent.
+    Segments are sorted depth first. Joints that do not rotate belong to the segment of
+    their parent.
     """
     n = skeleton.n_joints
     segment, position = np.zeros(n, dtype=np.int64), np.zeros((n, 3))
     origins: list[int] = []
+    rotates = skeleton.rotates
     for j in depth_first_order(skeleton.parent):
         p = int(skeleton.parent[j])
-        if skeleton.kind[j] == "fixed":
+        if not rotates[j]:
             segment[j] = segment[p]
             position[j] = position[p] + skeleton.offset[j]
         else:

@@ -20,6 +20,9 @@ from marey.solution import Solution, Subject
 MAX_ROWS = {"residuals": 10}
 """Largest number of rows of a table that the terminal shows; JSON has all."""
 
+BY_SUBJECT = ("bones", "joints", "to move")
+"""Tables that the terminal shows subject by subject."""
+
 TINY_MM = 0.1
 """Length below which a bone or a residual is left out in the terminal, in millimetres:
 ends of sensors without an extent, and poses that a program computed."""
@@ -98,13 +101,23 @@ def _render(name: str, table: Table) -> Iterator[RenderableType]:
     """Return a table without the rows that say nothing, and how many there are."""
     rows = [row for row in table.rows if _says_something(name, row)]
     count = MAX_ROWS.get(name, len(rows))
-    if rows:
-        shown = Table(table.columns, tuple(rows[:count]))
-        yield rich_table(_without_constants(shown))
+    for subject, part in _parts(name, Table(table.columns, tuple(rows[:count]))):
+        if subject:
+            yield Text(subject, style="bold")
+        yield rich_table(_without_constants(part))
     hidden = len(table.rows) - min(count, len(rows))
     if name in MAX_ROWS and hidden:
         below = f"{hidden} more with --json" if rows else f"none above {TINY_MM:g} mm"
         yield Text(below, style="dim")
+
+
+def _parts(name: str, table: Table) -> Iterator[tuple[str, Table]]:
+    """Yield the table of each subject with its name; one without where all are one."""
+    names = [str(row[-1]) for row in table.rows] if name in BY_SUBJECT else [""]
+    for subject in dict.fromkeys(names if table.rows else ()):
+        rows = [row for row in table.rows if subject in ("", row[-1])]
+        title = printable(subject) if len(set(names)) > 1 else ""
+        yield title, Table(table.columns, tuple(rows))
 
 
 def _says_something(name: str, row: Sequence[Any]) -> bool:

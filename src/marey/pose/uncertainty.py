@@ -145,7 +145,7 @@ def angle_sd_of_playback(motion: Motion, take: Take) -> Float[Array, "frame join
             above = int(skeleton.parent[above])
         if above >= 0:
             total[:, joint] += variance[:, above]
-    total[:, np.array(skeleton.kind) == "fixed"] = 0.0
+    total[:, ~skeleton.rotates] = 0.0
     return _observed(np.repeat(np.sqrt(total)[..., None], 3, axis=-1))
 
 

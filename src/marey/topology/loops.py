@@ -20,9 +20,10 @@ from marey.topology.spanning_forest import (
 from marey.topology.weights import PairValues, count_bodies, is_within_noise
 from marey.tree import Loop
 
-MAX_LOOP_RESIDUAL_RATIO = 1.5
-"""Largest residual of a joint that closes a loop, as a multiple of the noise and of the
-largest residual in the tree. Higher reports more loops. Chosen by hand."""
+MAX_LOOP_RATIO = 1.5
+"""Largest residual of a joint that closes a loop, and its largest distance from its
+bodies, as multiples of the noise and of the largest ones in the tree. Higher reports
+more loops. Chosen by hand."""
 
 
 def merge_coincident_joints(joints: JointFits, cost: PairValues, edges: Edges) -> Edges:
@@ -110,13 +111,16 @@ def find_loops(
 
     Two bodies also fit as if they were joined if the bodies between them hardly moved.
     Their joint then is where the tree already has one, or the two have no relative
-    motion; such joints are left out. A joint between two trees closes no loop.
+    motion; such joints are left out, as are those that lie further from their bodies
+    than joints of the tree do. A joint between two trees closes no loop.
     """
     used = edge_of_body[edge_of_body >= 0]
     if len(used) == 0:
         return ()
-    is_good = np.isfinite(cost) & is_within_noise(joints, MAX_LOOP_RESIDUAL_RATIO)
-    is_good &= joints.residual <= MAX_LOOP_RESIDUAL_RATIO * joints.residual[used].max()
+    is_good = np.isfinite(cost) & is_within_noise(joints, MAX_LOOP_RATIO)
+    is_good &= joints.residual <= MAX_LOOP_RATIO * joints.residual[used].max()
+    furthest = MAX_LOOP_RATIO * np.nanmax(joints.distance[used], initial=0.0)
+    is_good &= ~(joints.distance > furthest)
     is_good[used] = False
     tree = adjacency_list(joints.pair, used, len(edge_of_body))
     median_distance = float(np.nanmedian(joints.distance[used]))

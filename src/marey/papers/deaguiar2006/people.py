@@ -163,7 +163,7 @@ def measure_seconds(take: Recording, *, published: bool) -> tuple[float, float, 
 
 # --- commercial skeletons -------------------------------------------------------------
 
-TAKES = ("01_01", "02_01", "02_05")
+TAKES = ("02_01", "01_01", "02_05")
 
 BONES = {
     "thigh": (("{}UpperLeg", "{}LowerLeg"), ("{}femur", "{}tibia")),

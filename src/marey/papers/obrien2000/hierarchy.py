@@ -146,17 +146,18 @@ SLIPS_MM = (0.0, 3.0, 5.0, 8.0, 12.0, 20.0)
 SLIP_RUNS, SLIP_SECONDS = 30, 30.0
 
 
-def record_slip(size: float, seed: int) -> Recording:
+def record_slip(size: float, seed: int, seconds: float = SLIP_SECONDS) -> Recording:
     """Return a person in 15 sensors, one of which slips.
 
     Args:
         size: Distance of the slip in millimetres; 0 = no slip.
         seed: Draws the performance, the sensor and the noise.
+        seconds: Length of the take.
     """
     return record_sensors(
         synth.human(seed=seed),
         "exercise",
-        seconds=SLIP_SECONDS,
+        seconds=seconds,
         seed=seed,
         slips=int(size > 0.0),
         slip_size=1e-3 * size,
@@ -186,11 +187,13 @@ def slips(effort: Effort) -> Experiment:
     is found if the right sensor is reported.
     """
     runs = effort.runs(SLIP_RUNS)
+    seconds = SLIP_SECONDS if effort.full else 0.5 * SLIP_SECONDS
     rows: list[Cells] = []
     for k, size in enumerate(SLIPS_MM if effort.full else SLIPS_MM[::2]):
         effort.report(f"slips: {size:g} mm")
         first = 1000 * (effort.seed + k)
-        scores = [score_slips(record_slip(size, first + run)) for run in range(runs)]
+        takes = (record_slip(size, first + run, seconds) for run in range(runs))
+        scores = [score_slips(take) for take in takes]
         frame_errors = [off for run in scores for right, off in run if right]
         false_alarms = sum(not right for run in scores for right, _ in run)
         detected = sum(any(right for right, _ in run) for run in scores)
@@ -203,5 +206,7 @@ def slips(effort: Effort) -> Experiment:
             )
         )
     header = "slip mm | found % | frame error, median | wrong sensors per 100 takes"
-    caption = f"One of 15 sensors, noise 5 mm and 0.5°, {runs} takes a row"
+    caption = (
+        f"One of 15 sensors, noise 5 mm and 0.5°, {runs} takes of {seconds:g} s a row"
+    )
     return Experiment(tables={caption: table(header, rows)})

@@ -292,14 +292,13 @@ def loop_findings(
         if loop.center_a is not None and loop.center_b is not None:
             centers = np.array(loop.center_a), np.array(loop.center_b)
         where = " and ".join(
-            f"{1e3 * np.linalg.norm(center):.0f} mm from {mark_name(name)} at "
-            f"({', '.join(f'{1e3 * v:.0f}' for v in center)})"
+            f"{1e3 * np.linalg.norm(center):.0f} mm from {mark_name(name)}"
             for name, center in zip((a, b), centers, strict=True)
         )
         residual = float(joints.residual[loop.pair])
         message = (
-            f"closes a loop that the tree leaves open: a joint {where}, with a gap of "
-            f"{1e3 * residual:.1f} mm; give the tree to use it"
+            f"the tree leaves out a joint {where}, with a gap of "
+            f"{1e3 * residual:.1f} mm: if it is real, give the tree"
         )
         period = _loop_period(loop, several_takes=len(takes) > 1)
         if period:

@@ -84,16 +84,16 @@ page. Higher shows larger numbers."""
 
 def _sd_in_mm(sd_m: float) -> float | str:
     """Return a standard deviation in mm; blank if not known, "unsure" if too large."""
-    return "unsure" if sd_m >= UNSURE_M else _in_mm(sd_m)
+    return "unsure" if sd_m >= UNSURE_M else _in_mm(sd_m, digits=4)
 
 
 def _in_mm(metres: float, digits: int = 2) -> float | str:
-    """Return a length in mm, to a hundredth; blank if it is not known."""
+    """Return a length in mm, rounded; blank if it is not known."""
     return round(1e3 * float(metres), digits) if np.isfinite(metres) else ""
 
 
 def _in_degrees(radians: float, digits: int = 2) -> float | str:
-    """Return an angle in degrees, to a hundredth; blank if it is not known."""
+    """Return an angle in degrees, rounded; blank if it is not known."""
     return round(float(np.degrees(radians)), digits) if np.isfinite(radians) else ""
 
 
@@ -111,15 +111,13 @@ def _joint_rows(subject: Subject) -> Iterator[Row]:
     """Yield the joints that move: kind, and standard deviations of centre and angle."""
     skeleton = subject.skeleton
     angle_sd = np.concatenate([motion.angle_sd for motion in subject.motions])
-    for joint, kind in enumerate(skeleton.kind):
-        if kind == "fixed":
-            continue
+    for joint in np.flatnonzero(skeleton.rotates).tolist():
         parent = "" if joint == 0 else skeleton.names[skeleton.parent[joint]]
         variance = np.trace(skeleton.covariance[joint]) if joint else np.nan
         center_sd = _sd_in_mm(np.sqrt(np.maximum(variance, 0.0)))
         sd, seen = _typical_angle_sd(angle_sd[:, joint])
         name = skeleton.names[joint]
-        yield name, parent, kind, center_sd, sd, seen, subject.name
+        yield name, parent, skeleton.kind[joint], center_sd, sd, seen, subject.name
 
 
 def _readiness_rows(subject: Subject) -> Iterator[Row]:
@@ -143,7 +141,9 @@ def _typical_angle_sd(
     if not known.any():
         return "", 0.0 if len(sd) else ""
     per_axis = np.sqrt(np.mean(moves[known] ** 2, axis=1))
-    return _in_degrees(np.median(per_axis)), round(100.0 * float(known.mean()), 1)
+    return _in_degrees(np.median(per_axis), digits=4), round(
+        100.0 * float(known.mean()), 1
+    )
 
 
 def _residual_rows(motions: tuple[_MeasuredMotion, ...]) -> tuple[Row, ...]:

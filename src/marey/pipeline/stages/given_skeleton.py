@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from marey.anatomy.whole_person import straighten_toes
 from marey.attach import strip
 from marey.errors import OptionError
 from marey.io import read_skeleton
@@ -34,7 +35,7 @@ def prepare_skeleton(options: SolveOptions, takes: Sequence[Take]) -> SolveOptio
             found="a skeleton that is given",
             needed="no other root: change the skeleton that was given",
         )
-    skeleton = read_source(options.skeleton)
+    skeleton = straighten_toes(read_source(options.skeleton))
     if options.free_joints:
         skeleton = free_joints(skeleton)
     skeleton = _without_other_subject(skeleton, takes)

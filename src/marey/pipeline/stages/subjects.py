@@ -6,7 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from marey.anatomy import names as vrm
-from marey.anatomy.whole_person import complete_motion, complete_person
+from marey.anatomy.whole_person import (
+    bend_toes,
+    complete_motion,
+    complete_person,
+    hinge_toes,
+)
 from marey.calibration import CalibrateOptions, calibrate
 from marey.errors import OptionError
 from marey.motion import GroundPlane
@@ -268,9 +273,11 @@ def complete_subjects(
 ) -> tuple[tuple[Subject, ...], tuple[Finding, ...]]:
     """Return people with the joints that the recording does not observe.
 
-    Nothing is added to a skeleton that was given.
+    Nothing is added to a skeleton that was given; toes that were added to it bend.
     """
-    if not options.whole or options.skeleton is not None:
+    if options.skeleton is not None:
+        return tuple(map(_bend_toes, subjects)), ()
+    if not options.whole:
         return tuple(subjects), ()
     completed, findings = [], []
     for subject in subjects:
@@ -283,11 +290,21 @@ def complete_subjects(
             )
             for motion in subject.motions
         )
-        completed.append(replace(subject, skeleton=skeleton, motions=motions))
+        whole = replace(subject, skeleton=skeleton, motions=motions)
+        completed.append(_bend_toes(whole))
         added = [n for n in skeleton.names if n not in subject.skeleton.names]
         if added:
             findings.append(_report_added(subject.name, added))
     return tuple(completed), tuple(findings)
+
+
+def _bend_toes(subject: Subject) -> Subject:
+    """Return a subject whose added toes stay on the ground when a foot pushes off."""
+    return replace(
+        subject,
+        skeleton=hinge_toes(subject.skeleton),
+        motions=tuple(map(bend_toes, subject.motions)),
+    )
 
 
 def _report_added(subject: str, added: Sequence[str]) -> Finding:

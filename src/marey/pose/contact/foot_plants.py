@@ -207,8 +207,14 @@ def _is_one_plant(before: FootPlant, after: FootPlant, tracks: PointTracks) -> b
 
 
 def _fit_edges(plant: FootPlant, track: PointTracks) -> FootPlant:
-    """Return the plant with fitted edges; the same where they leave no frame."""
+    """Return the plant with fitted edges; the same where they leave no frame.
+
+    A point that never does more than creep, as in a standing trial, has no edges.
+    """
     last = len(track.positions) - 1.0
+    off = np.linalg.norm(track.positions - plant.anchor, axis=-1)
+    if not (off > MAX_CREEP * track.figure_height).any():
+        return plant
     reverse = replace(plant, start=last - plant.end, end=last - plant.start)
     start = last - _find_departure(reverse, track.reverse())
     end = _find_departure(plant, track)

@@ -256,7 +256,7 @@ def _find_candidates(
     T_world_world = np.broadcast_to(np.eye(4), (len(T_world_joint), 4, 4))
     for plant, spread, _ in tips.find_still_tips(T_world_world, np.inf):
         yield _HoldCandidate(plant, "", None, spread, 0.0)
-    for joint in np.flatnonzero(np.array(skeleton.kind) != "fixed").tolist():
+    for joint in np.flatnonzero(skeleton.rotates).tolist():
         T_world_bone = T_world_joint[:, joint]
         for plant, *measures in tips.find_still_tips(T_world_bone, MAX_HOLD_DISTANCE):
             body = int(tips.points.body[plant.point])

@@ -103,7 +103,8 @@ class RotationAxes:
         own.
         """
         rows: list[tuple[int, Array, bool]] = []
-        for j, kind in enumerate(skeleton.kind):
+        for j in np.flatnonzero(skeleton.rotates).tolist():
+            kind = skeleton.kind[j]
             first, second = skeleton.axes[j]
             if kind in ("root", "ball"):
                 rows += [(j, axis, False) for axis in np.eye(3)]
