@@ -114,6 +114,11 @@ def test_no_rule_is_broken_in_the_index_of_takes(browser, tmp_path, axe, theme, 
     page.locator("summary").click()
     page.get_by_role("button", name="state").click()
     assert violations(page, axe) == []
+    # A phone shows every column, and why a take failed.
+    reach = page.evaluate("document.querySelector('main').scrollWidth")
+    assert reach <= width or width > 720
+    reason = page.get_by_text("no markers").bounding_box()
+    assert reason["x"] + reason["width"] <= width
     context.close()
 
 
