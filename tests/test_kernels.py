@@ -1,5 +1,7 @@
 """Compiled kernels: what makes them stale, where they may go, and what is said."""
 
+import ast
+import importlib
 import json
 import logging
 import os
@@ -11,13 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba.core.dispatcher import Dispatcher
 
 import marey
-from marey.cli import kernel_exercises
 from marey.cli.compiling import merge_caches
 from marey.cli.kernel_exercises import EXERCISES
 from marey.kernels import cache, precompiled
-from marey.pose.gauss_newton.reacquire_kernel import fade_offsets_after
 
 SOURCE = Path(marey.__file__).parent
 PARTS = (
@@ -330,7 +331,56 @@ def test_exercises_say_what_they_compile():
     )
 
 
-def test_the_exercise_of_poses_compiles_kernels_of_streams(monkeypatch):
-    monkeypatch.setattr(kernel_exercises, "solve_pose", lambda *_: None)
-    EXERCISES["poses"].run()
-    assert fade_offsets_after.signatures
+UNCALLED = """
+import marey
+marey.use_compiled_kernels()
+from marey.cli import kernel_exercises
+from test_kernels import kernels_called_from_python
+kernel_exercises.RATE = 20.0
+for exercise in kernel_exercises.EXERCISES.values():
+    exercise.run()
+for run in kernel_exercises.WHOLE:
+    run()
+called = kernels_called_from_python()
+print(sorted(name for name, kernel in called if not kernel.signatures))
+"""
+
+
+def kernels_called_from_python():
+    """Kernels, with their names, that modules of Python import."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        if path.stem.endswith("_kernel"):
+            continue
+        nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+        attributes = [node.attr for node in nodes if isinstance(node, ast.Attribute)]
+        for node in nodes:
+            if not isinstance(node, ast.ImportFrom) or "marey" not in str(node.module):
+                continue
+            for name in (alias.name for alias in node.names):
+                if name.endswith("_kernel"):
+                    yield from find_kernels(f"{node.module}.{name}", attributes)
+                elif node.module.endswith("_kernel"):
+                    yield from find_kernels(node.module, [name])
+
+
+def find_kernels(module, names):
+    """Kernels among the names of a module."""
+    content = vars(importlib.import_module(module))
+    for name in names:
+        if isinstance(content.get(name), Dispatcher):
+            yield f"{module}.{name}", content[name]
+
+
+def test_exercises_call_every_kernel_that_python_calls():
+    """What they do not call, `marey compile --all` and wheels would lack."""
+    pytest.importorskip("mujoco")
+    done = subprocess.run(
+        [sys.executable, "-c", UNCALLED],
+        env=os.environ
+        | {"PYTHONPATH": os.pathsep.join([str(SOURCE.parent), *sys.path])},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"

@@ -13,6 +13,7 @@ from marey.library.records import Record
 
 FOCUSED = "document.activeElement.textContent"
 ROLE = "document.activeElement.getAttribute('role')"
+NO_SPAM = "!document.querySelector('[role=tree]').textContent.includes('Spam')"
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +114,11 @@ def test_no_rule_is_broken_in_the_index_of_takes(browser, tmp_path, axe, theme, 
     page.locator("summary").click()
     page.get_by_role("button", name="state").click()
     assert violations(page, axe) == []
+    # A phone shows every column, and why a take failed.
+    reach = page.evaluate("document.querySelector('main').scrollWidth")
+    assert reach <= width or width > 720
+    reason = page.get_by_text("no markers").bounding_box()
+    assert reason["x"] + reason["width"] <= width
     context.close()
 
 
@@ -122,9 +128,24 @@ def test_no_rule_is_broken_while_an_edit_is_tried(tab, axe):
     assert outcome(tab) == ""
     assert violations(tab.page, axe) == []
     decide(tab, "Drop")
-    # The tree is built again, which takes the focus from what was in it.
-    tab.until("!document.querySelector('[role=tree]').textContent.includes('Spam')", 60)
+    tab.until(NO_SPAM)
     tab.ask("document.activeElement.blur()")
+
+
+def test_the_focus_stays_where_the_page_is_built_again(open_tab, folder):
+    with walk_in_a_tab(open_tab, folder) as tab:
+        unfold(tab)
+        rename(tab, "RightUpperArm", "Spam")
+        assert outcome(tab) == ""
+        tab.until(f"{FOCUSED} === 'Keep'")
+        tab.page.keyboard.press("Enter")
+        tab.until("!document.querySelector('.trial')")
+        assert tab.ask(FOCUSED).startswith("Edits")
+        tab.page.locator("[role=treeitem]", has_text="Chest").first.focus()
+        tab.page.keyboard.press("Control+z")
+        tab.until(NO_SPAM)
+        assert tab.ask("document.activeElement.title") == "Chest"
+        assert tab.ask(ROLE) == "treeitem"
 
 
 def test_arrows_walk_through_the_tree_and_enter_selects(tab):
@@ -214,4 +235,6 @@ def test_arrows_and_enter_open_a_file(open_tab, folder):
         assert tab.ask(ROLE) == "option"
         tab.page.keyboard.press("Enter")
         tab.until("marey.snapshot().title === 'other.marey'", 300)
+        tab.page.wait_for_load_state("networkidle")
+        assert tab.ask(ROLE) == "option"
         assert tab.error_messages == []

@@ -19,6 +19,7 @@ from marey.pipeline.progress import Clock
 from marey.pipeline.run import estimate_bodies
 from marey.pipeline.stages.takes import clean_takes
 from marey.pose import solve_pose
+from marey.pose.closed_form.placer import SkeletonPlacer
 from marey.pose.gauss_newton.tracker import PoseTracker
 from marey.skeleton import Skeleton
 
@@ -67,8 +68,10 @@ def fit_poses() -> None:
     skeleton = true_skeleton(take)
     solve_pose(skeleton, take)
     tracker = PoseTracker(skeleton, skeleton.marker_labels, rate=take.rate)
+    placer = SkeletonPlacer(skeleton, skeleton.marker_labels)
     for points in take.points[:2]:
         tracker.update_poses(points)
+        placer.place(points)
 
 
 def calibrate_skeleton() -> None:
@@ -101,11 +104,13 @@ def read_text() -> None:
 
 
 def fit_other_poses() -> None:
-    """Fit poses by the other methods: plain least squares and springs."""
+    """Fit poses by the other methods: one direction of time, least squares, springs."""
     take = record()
     skeleton = true_skeleton(take)
+    solve_pose(skeleton, take, both_ways=False)
     for method in ("bfgs", "physics"):
         solve_pose(skeleton, take, method=method)
+    solve_pose(skeleton, take.cut(0, 2), method="physics", settle="simulation")
 
 
 def fit_other_joints() -> None:

@@ -6,7 +6,7 @@ import { actionsFor } from "./actions";
 import type { DetailsPanel } from "../panels/details";
 import { button, el, section } from "../panels/dom";
 import { FilesPanel } from "../files/files";
-import { typesText } from "../panels/keyboard";
+import { keepFocus, typesText } from "../panels/keyboard";
 import { millimetres, plain } from "../panels/numbers";
 import { ProgressCard } from "../panels/progress";
 import { restPose } from "./sensors";
@@ -119,7 +119,9 @@ export class Editor {
 
   private endTrial(): void {
     this.trying = false;
+    const hadFocus = this.trialBox.contains(document.activeElement);
     this.trialBox.replaceChildren();
+    if (hadFocus) this.root.querySelector<HTMLElement>(".head")!.focus();
     this.theatre?.showBefore(null);
   }
 
@@ -151,9 +153,11 @@ export class Editor {
       drag: dragger && ((what: Selection) => (dragger.active ? dragger.stop() : dragger.start(what))),
     };
     const actions = editable && !this.trying ? actionsFor(this.state, doer) : [];
-    this.folder.replaceChildren(el("summary", "", "Put right"), ...actions);
-    this.details.actions.replaceChildren(...(actions.length ? [this.folder] : []));
-    this.offerGeneral();
+    keepFocus(this.details.actions, () => {
+      this.folder.replaceChildren(el("summary", "", "Put right"), ...actions);
+      this.details.actions.replaceChildren(...(actions.length ? [this.folder] : []));
+    });
+    keepFocus(this.general, () => this.offerGeneral());
   }
 
   /** What can be done without a selection: a bad range, the rest pose, the height of the ground. */
@@ -195,9 +199,11 @@ export class Editor {
     try {
       trial = await this.server.attempt(edit);
       this.trying = true;
+      const isByKeys = document.activeElement !== document.body;
       if (await this.load(true)) {
         this.theatre?.showBefore(before);
         this.showTrial(trial);
+        if (isByKeys) this.trialBox.querySelector("button")!.focus();
       }
     } catch (error) {
       this.complain((error as Error).message);

@@ -2,11 +2,10 @@
 import type { Recording, Server } from "../server";
 import type { State } from "../state";
 import { el, section } from "../panels/dom";
-import { Rover } from "../panels/keyboard";
+import { keepFocus, Rover } from "../panels/keyboard";
 
 export class FilesPanel {
   readonly root: HTMLElement;
-  private body: HTMLElement;
   private note: HTMLElement;
   private list = el("div");
   private rover = new Rover(this.list, "[role=option]");
@@ -17,7 +16,9 @@ export class FilesPanel {
     private server: Server,
     private tell: (trouble: string) => void,
   ) {
-    ({ root: this.root, body: this.body, note: this.note, fold: this.fold } = section("Files", false));
+    const { root, body, note, fold } = section("Files", false);
+    [this.root, this.note, this.fold] = [root, note, fold];
+    body.append(this.list, el("p", "hint drop", "Drop a recording on the page to open it."));
     this.root.classList.add("files");
     this.list.setAttribute("role", "listbox");
     this.list.ariaLabel = "Recordings of the folder";
@@ -28,10 +29,11 @@ export class FilesPanel {
   async refresh(): Promise<void> {
     const { root, files } = await this.server.folder().catch(() => ({ root: "", files: [] }));
     this.note.textContent = root;
-    this.list.replaceChildren(...files.map((file) => this.row(file)));
-    this.list.hidden = !files.length;
-    this.rover.refresh(this.list.querySelector<HTMLElement>(".selected"));
-    this.body.replaceChildren(this.list, el("p", "hint drop", "Drop a recording on the page to open it."));
+    keepFocus(this.list, () => {
+      this.list.replaceChildren(...files.map((file) => this.row(file)));
+      this.list.hidden = !files.length;
+      this.rover.refresh(this.list.querySelector<HTMLElement>(".selected"));
+    });
     const waiting = !this.state.scene.takes.length;
     this.root.hidden = waiting && !files.length;
     this.root.classList.toggle("roomy", waiting);

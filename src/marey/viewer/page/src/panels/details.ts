@@ -5,7 +5,7 @@ import { FILLED, OUTLIER, SEEN, UNSEEN, type Joint } from "../scene";
 import { nameOf, type State } from "../state";
 import { Chart, Histogram, type Curve } from "./chart";
 import { el, fact, nowRow, section } from "./dom";
-import { actOnKeys } from "./keyboard";
+import { actOnKeys, keepFocus } from "./keyboard";
 import { degrees, lengthAndSd, millimetres, percent, plain, signed, UNKNOWN_SD, whole } from "./numbers";
 
 const STATES: Record<number, string> = {
@@ -44,7 +44,8 @@ export class DetailsPanel {
     this.body = body;
     this.note = note;
     this.title.ariaLive = "polite";
-    state.on(["selection", "take"], () => this.build());
+    this.body.append(this.title, this.actions);
+    state.on(["selection", "take"], () => keepFocus(this.body, () => this.build()));
     state.on("frame", () => this.refresh());
     state.on("theme", () => this.charts.forEach((chart) => chart.draw()));
   }
@@ -55,7 +56,7 @@ export class DetailsPanel {
     this.charts = [];
     const title = nameOf(this.state, selected) || "Nothing selected";
     if (this.title.textContent !== plain(title)) this.title.textContent = plain(title);
-    this.body.replaceChildren(this.title, this.actions);
+    while (this.actions.nextSibling) this.actions.nextSibling.remove();
     this.note.textContent = selected?.type ?? "";
     if (!selected) this.body.append(el("p", "hint", "Click a joint, bone or marker, here or in the tree."));
     else if (selected.type === "joint") this.buildJoint(selected.subject, selected.joint);

@@ -57,6 +57,28 @@ export class Rover {
   }
 }
 
+/** Build the contents of a part again; the focus stays on the control of the same name, or else at its place. */
+export function keepFocus(host: HTMLElement, build: () => void): void {
+  const before = controls(host);
+  const at = before.findIndex((control) => control === document.activeElement);
+  const name = at < 0 ? "" : nameOf(before[at]);
+  build();
+  if (at < 0 || before[at].isConnected) return;
+  const after = controls(host);
+  const same = after.filter((control) => nameOf(control) === name);
+  const distance = (control: HTMLElement) => Math.abs(after.indexOf(control) - at);
+  (same.length ? same : after).toSorted((a, b) => distance(a) - distance(b))[0]?.focus();
+}
+
+function controls(host: HTMLElement): HTMLElement[] {
+  const all = host.querySelectorAll<HTMLElement>(`${ACTS}, select, [tabindex]`);
+  return [...all].filter((control) => !control.closest("[hidden]") && !control.matches(":disabled"));
+}
+
+function nameOf(control: HTMLElement): string {
+  return control.ariaLabel ?? (control.title || control.textContent!);
+}
+
 /** Let something that a click acts on also act on Enter and Space. */
 export function actOnKeys(element: HTMLElement): void {
   element.tabIndex = 0;

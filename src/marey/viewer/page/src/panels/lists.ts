@@ -2,7 +2,7 @@
 import { boneName, type Cause, type Finding } from "../scene";
 import { named, same, type Selection, type State } from "../state";
 import { button, el, fact, section } from "./dom";
-import { actOnKeys, Rover } from "./keyboard";
+import { actOnKeys, keepFocus, Rover } from "./keyboard";
 import { lengthAndSd, seconds, signed } from "./numbers";
 
 export class LengthsPanel {
@@ -16,7 +16,7 @@ export class LengthsPanel {
     ({ root: this.root, body: this.body, note: this.note } = section("Bone lengths"));
     this.note.textContent = "mm";
     this.rover = new Rover(this.body, "td.name button");
-    state.on("scene", () => this.build());
+    state.on("scene", () => keepFocus(this.body, () => this.build()));
     state.on(["selection", "hover"], () => this.mark());
   }
 
@@ -78,7 +78,7 @@ export class FindingsPanel {
 
   constructor(private state: State) {
     ({ root: this.root, body: this.body, note: this.note } = section("Findings"));
-    state.on("scene", () => this.build());
+    state.on("scene", () => keepFocus(this.body, () => this.build()));
   }
 
   private build(): void {

@@ -2,7 +2,7 @@
 import { bodyOfJoints, type Side } from "../scene";
 import { same, type Selection, type State } from "../state";
 import { el, section } from "./dom";
-import { Rover } from "./keyboard";
+import { keepFocus, Rover } from "./keyboard";
 import { millimetres } from "./numbers";
 
 interface Row {
@@ -28,7 +28,7 @@ export class TreePanel {
     this.body.ariaLabel = "Joints, markers and sensors";
     this.rover = new Rover(this.body, "[role=treeitem]", (row, key) => this.pressRow(row, key));
     this.body.addEventListener("pointerleave", () => state.hover(null));
-    state.on(["take", "colours"], () => this.build());
+    state.on(["take", "colours"], () => keepFocus(this.body, () => this.build()));
     state.on(["selection", "hover"], () => this.mark());
     state.on("selection", () => this.reveal());
   }
