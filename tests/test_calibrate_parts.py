@@ -296,6 +296,16 @@ def test_bones_that_a_body_divides_have_no_usual_length():
         ("C7", "Chest", ("", "c7")),
         ("WaistLBack", "Hips", ("Left", "waist_back")),
         ("RFAradius", "RightLowerArm", ("Right", "wrist_outer")),
+        ("LLKN", "LeftUpperLeg", ("Left", "knee_outer")),
+        ("RMKN", "RightUpperLeg", ("Right", "knee_inner")),
+        ("LLAK", "LeftLowerLeg", ("Left", "ankle_outer")),
+        ("R.Ankle.Lateral", "RightLowerLeg", ("Right", "ankle_outer")),
+        ("L_Lat_Malleolus", "LeftLowerLeg", ("Left", "ankle_outer")),
+        ("LLEPI", "LeftUpperLeg", ("Left", "knee_outer")),
+        ("LLEPI", "LeftUpperArm", ("Left", "elbow_outer")),
+        ("LateralEpicondyleR", "RightUpperArm", ("Right", "elbow_outer")),
+        ("LSHL", "Chest", ("Left", "acromion")),
+        ("S2", "Hips", ("", "sacrum")),
     ],
 )
 def test_labels_name_landmarks(label, segment, meaning):
@@ -308,6 +318,9 @@ def test_labels_name_landmarks(label, segment, meaning):
         ("LKNE", "RightUpperLeg"),
         ("LKNE", "LeftFoot"),
         ("LTHI", "LeftUpperLeg"),
+        ("LSH1", "LeftLowerLeg"),
+        ("LSH", "LeftLowerLeg"),
+        ("S2", "Chest"),
         ("", "Hips"),
     ],
 )

@@ -52,7 +52,8 @@ def find_landmarks(labels: Sequence[str], segments: Sequence[str]) -> Landmarks:
     """Return the landmarks that marker labels name.
 
     A label counts only if its marker sits on the segment of that landmark, and on its
-    side: "LA" is the left acromion on the chest and no landmark on a foot.
+    side: "LA" is the left acromion on the chest and no landmark on a foot, "LLEPI" the
+    lateral epicondyle of a femur on a thigh, and that of a humerus on an upper arm.
 
     Args:
         labels: Label of each marker, with or without a prefix ("JOE:LASI").
@@ -60,18 +61,20 @@ def find_landmarks(labels: Sequence[str], segments: Sequence[str]) -> Landmarks:
     """
     markers: dict[tuple[str, str], tuple[int, ...]] = {}
     for k, (label, segment) in enumerate(zip(labels, segments, strict=True)):
-        side, name = read_spelling(label, _label_table()) or ("", "")
-        is_on_side = vrm.side_of(segment) in ("", side)
-        if (
-            name in LANDMARKS_OF_SEGMENT.get(vrm.without_side(segment), ())
-            and is_on_side
-        ):
-            markers[side, name] = (*markers.get((side, name), ()), k)
+        meaning = read_spelling(label, _labels_on(vrm.without_side(segment)))
+        if meaning and vrm.side_of(segment) in ("", meaning[0]):
+            markers[meaning] = (*markers.get(meaning, ()), k)
     return Landmarks(markers)
 
 
 @cache
-def _label_table() -> Mapping[str, Meaning]:
-    """Return side and landmark by label, in lower case and without separators."""
+def _labels_on(segment: str) -> Mapping[str, Meaning]:
+    """Return side and landmark by label, in lower case and without separators.
+
+    Args:
+        segment: Name of a segment without its side; only its landmarks count.
+    """
     text = (files("marey.anatomy") / "landmarks.toml").read_text(encoding="utf-8")
-    return spelling_table(tomllib.loads(text))
+    patterns = tomllib.loads(text)
+    landmarks = LANDMARKS_OF_SEGMENT.get(segment, ())
+    return spelling_table({name: patterns[name] for name in landmarks})
