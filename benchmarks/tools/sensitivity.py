@@ -252,7 +252,7 @@ def run(results: Path, only: str) -> None:
     """Try every number that is not among the results yet."""
     modules, done = read_modules(), read_results(results)
     uses = Uses(modules)
-    numbers = [n for n in tuned_numbers(modules) if re.search(only, n.constant.path)]
+    numbers = [n for n in tuned_numbers(modules) if re.search(only, n.key)]
     print(f"{len(numbers)} numbers; solving the panel", flush=True)
     memo = StageMemo(SOURCE / "marey", panel())
     began = time.perf_counter()
@@ -345,7 +345,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("command", choices=("run", "report"))
     parser.add_argument("results", type=Path)
-    parser.add_argument("--only", default="", help="regular expression on the path")
+    parser.add_argument("--only", default="", help="regular expression on the path and the name")
     parser.add_argument("--page", type=Path, help="page whose table to replace")
     arguments = parser.parse_args()
     for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
