@@ -534,3 +534,16 @@ def test_the_kernel_runs_without_compilation():
 def test_a_wrong_shape_is_caught_where_it_enters(call):
     with pytest.raises(TypeError):
         call()
+
+
+def test_lengths_and_cross_products_are_those_of_numpy(rng):
+    """To the last digit, whatever axes lead, and unknown where a vector is."""
+    left, right = rng.normal(size=(5, 1, 3)), rng.normal(size=(4, 3))
+    left[2] = np.nan
+    np.testing.assert_array_equal(geometry.cross(left, right), np.cross(left, right))
+    np.testing.assert_array_equal(
+        geometry.cross(left[0, 0], right[0]), np.cross(left[0, 0], right[0])
+    )
+    for vectors in (left, right[0]):
+        expected = np.linalg.norm(vectors, axis=-1)
+        np.testing.assert_array_equal(geometry.lengths(vectors), expected)

@@ -14,6 +14,7 @@ from marey.pose.contact.ground_contacts import (
     enforce_contacts,
     find_ground_contacts,
     ground_contacts_of,
+    mark_contacts,
     planted_spans,
 )
 from marey.pose.measure import marker_distances, measure_motion
@@ -123,3 +124,21 @@ def test_a_report_has_it(walk):
     findings = {finding.code: finding for finding in solution.report.findings}
     assert "neutral posture" in findings["pose-energy"].message
     assert findings["pose-energy"].value > 0.0
+
+
+def test_measures_and_plants_do_not_depend_on_blocks_of_frames(walk, monkeypatch):
+    take, motion = walk
+    whole = mark_contacts(motion, take)
+    monkeypatch.setattr("marey.pose.contact.points.BLOCK_FRAMES", 37)
+    cut = mark_contacts(motion, take)
+    assert len(whole.contacts) > 4
+    for one, other in zip(whole.contacts, cut.contacts, strict=True):
+        assert (one.joint, one.start, one.end) == (other.joint, other.start, other.end)
+        np.testing.assert_allclose(one.anchor, other.anchor, atol=1e-12)
+    monkeypatch.undo()
+    found = measure_motion(whole, take)
+    monkeypatch.setattr("marey.pose.contact.points.BLOCK_FRAMES", 37)
+    again = measure_motion(whole, take)
+    np.testing.assert_allclose(again.distances, found.distances, atol=1e-12)
+    assert again.skate_of_joint == pytest.approx(found.skate_of_joint)
+    assert (again.skate, again.depth) == pytest.approx((found.skate, found.depth))

@@ -230,3 +230,14 @@ def test_the_median_of_finite_values(n, rng):
 
 def test_the_median_of_no_finite_values_is_zero():
     assert robust.finite_median(np.array([np.nan, np.inf])) == 0.0
+
+
+def test_medians_of_groups_are_those_of_each_alone(rng):
+    """Whatever the order of the values; a group of none has no median."""
+    group = rng.integers(0, 12, size=60)
+    group[group == 7] = 8
+    values = rng.normal(size=(60, 2)).round(1)
+    found = robust.group_medians(values, group, 12)
+    for k in set(range(12)) - {7}:
+        np.testing.assert_array_equal(found[k], np.median(values[group == k], axis=0))
+    assert np.isnan(found[7]).all()

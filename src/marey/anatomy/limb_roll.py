@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.anatomy import names as vrm
-from marey.numerics import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int, geometry
 
 MIN_BEND_SINE = np.sin(np.radians(20.0))
 """Sine of the angle between two bones above which a frame determines the axis about
@@ -141,14 +141,15 @@ def _bend_axes(
     It is unknown if they bend in too few frames, or about directions that differ.
     """
     bones = [R[:, body] @ tree.limb_bone(body) for body in (upper, lower)]
-    lengths = [np.linalg.norm(bone, axis=-1) for bone in bones]
-    normal = np.cross(*bones) / np.maximum(lengths[0] * lengths[1], 1e-300)[:, None]
-    bent = np.linalg.norm(normal, axis=-1) > MIN_BEND_SINE  # False where NaN
+    lengths = [geometry.lengths(bone) for bone in bones]
+    product = np.maximum(lengths[0] * lengths[1], 1e-300)
+    normal = geometry.cross(*bones) / product[:, None]
+    bent = geometry.lengths(normal) > MIN_BEND_SINE  # False where NaN
     if bent.sum() < 3:  # two cannot outvote an outlier
         return np.full(3, np.nan), np.full(3, np.nan)
     normal = normal[bent]
     in_upper, in_lower = (_mean_in(R[bent, body], normal) for body in (upper, lower))
-    mean_sine = np.linalg.norm(normal, axis=-1).mean()
+    mean_sine = geometry.lengths(normal).mean()
     if np.linalg.norm(in_upper) < MIN_COSINE * mean_sine:
         return np.full(3, np.nan), np.full(3, np.nan)
     return in_upper, in_lower

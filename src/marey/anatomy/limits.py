@@ -16,7 +16,7 @@ import numpy as np
 from marey.anatomy import names as vrm
 from marey.anatomy.limb_roll import MIN_COSINE
 from marey.errors import DataError, OptionError
-from marey.numerics import Array, Bool, Float
+from marey.numerics import Array, Bool, Float, geometry
 from marey.skeleton import Skeleton
 
 LIMIT_SLACK_RAD = np.radians(20.0)
@@ -306,7 +306,7 @@ def _longest_bone(skeleton: Skeleton, joint: int) -> Float[Array, " 3"]:
     offset = skeleton.offset[children]
     if not len(offset):
         return np.zeros(3)
-    return np.asarray(offset[np.linalg.norm(offset, axis=-1).argmax()])
+    return np.asarray(offset[geometry.lengths(offset).argmax()])
 
 
 def _is_near(bone: Float[Array, " 3"], goal: Float[Array, " 3"]) -> bool:
@@ -321,7 +321,7 @@ def _rest_angle(skeleton: Skeleton, joint: int, axis: Float[Array, " 3"]) -> flo
     In radians; 0 if one of them has no length, or the axis is not known.
     """
     before, after = skeleton.offset[joint], _longest_bone(skeleton, joint)
-    sine, cosine = axis @ np.cross(before, after), before @ after
+    sine, cosine = axis @ geometry.cross(before, after), before @ after
     return 0.0 if np.isnan(sine) else float(np.arctan2(sine, cosine))
 
 
@@ -329,7 +329,7 @@ def _range_about(
     axes: Float[Array, "2 3"], limits: Float[Array, "3 2"], axis: Float[Array, " 3"]
 ) -> Float[Array, " 2"]:
     """Return the range of the nearest axis of a joint; NaN if none is near."""
-    candidates = np.concatenate([axes, np.cross(axes[0], axes[1])[None]])
+    candidates = np.concatenate([axes, geometry.cross(axes[0], axes[1])[None]])
     cosines = candidates @ axis
     nearest = int(np.argmax(np.abs(cosines)))
     if not abs(cosines[nearest]) > MIN_COSINE:

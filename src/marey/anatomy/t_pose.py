@@ -99,7 +99,7 @@ def _roll(
     if length < TINY:
         return np.eye(3)
     z = bone / length
-    x, y = side - (side @ z) * z, np.cross(z, side)
+    x, y = side - (side @ z) * z, geometry.cross(z, side)
     if not np.linalg.norm(x) > TINY:
         return np.eye(3)
     return geometry.rotation_exp(np.arctan2(goal @ y, goal @ x) * z)
@@ -167,7 +167,7 @@ def _upright_rotation(
     across = vectors - np.outer(vectors @ y, y)
     z = next(vector for vector in across if np.linalg.norm(vector) > TINY)
     z = z / np.linalg.norm(z)
-    return np.stack([np.cross(y, z), y, z])
+    return np.stack([geometry.cross(y, z), y, z])
 
 
 def shortest_rotation(

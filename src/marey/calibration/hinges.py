@@ -6,7 +6,7 @@ the rotation away from each principal axis: a singular value of 1 belongs to an 
 that is fixed in both segments.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -99,12 +99,14 @@ def single_axes(problem: CalibrationProblem) -> tuple[SingleAxis, ...]:
     """
     parameters = problem.parameters
     rotations, found = [], []
-    lags = (2**n for n in range(MAX_LAG.bit_length()) if parameters.model.axes)
+    children = [axis.child for axis in parameters.model.axes]
+    segments = sorted({*children, *parameters.model.parent[children].tolist()})
+    lags = (2**n for n in range(MAX_LAG.bit_length()) if children)
     for lag in lags:
         pairs = [x[..., :3] for x in problem.sample_frame_pairs(lag) if len(x)]
         frames = [x.reshape(-1, *x.shape[2:]) for x in pairs]
-        rotations.append(_segment_rotations(parameters, frames) if frames else {})
-    for child in (axis.child for axis in parameters.model.axes):
+        rotations.append(_segment_rotations(parameters, frames, segments))
+    for child in children:
         parent = int(parameters.model.parent[child])
         R = [
             _paired_rotations(of_lag[parent][0], of_lag[child][0])
@@ -197,7 +199,8 @@ def _joint_rotations(
     identity of no frames in sessions that never show both segments. Segments whose own
     markers do not determine their rotation, or that of their parent, are left out.
     """
-    rotations = _segment_rotations(parameters, sessions)
+    every = range(len(parameters.model.names))
+    rotations = _segment_rotations(parameters, sessions, every)
     for i, p in enumerate(parameters.model.parent.tolist()):
         if i not in rotations or p not in rotations:
             continue
@@ -211,18 +214,18 @@ def _joint_rotations(
 
 
 def _segment_rotations(
-    parameters: ModelParameters, sessions: Sequence[Array]
+    parameters: ModelParameters, sessions: Sequence[Array], segments: Iterable[int]
 ) -> dict[int, tuple[list[Float[Array, "_ 3 3"]], float]]:
-    """Return the rotations of all segments that their own markers determine.
+    """Return the rotations of those segments that their own markers determine.
 
     They are by session and frame, NaN where the segment was not seen. With them comes
     the rotation of the segment's axes between sessions, in radians.
     """
     model, rotations = parameters.model, {}
-    for i in range(len(model.names)):
+    for i in segments:
         markers = model.markers_of(i)
         reference = parameters.marker_offset[0, markers]
-        if not determine_rotation(reference):
+        if not sessions or not determine_rotation(reference):
             continue
         R, offsets = [], []
         for points in sessions:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from marey.cleaning.repairs import record_repair
-from marey.numerics import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.numerics.noise import white_difference
 from marey.numerics.thresholds import FEW, MIN_SAMPLES, MOST, MOTION_TIME_S
 from marey.report import Finding, Severity
@@ -156,7 +156,7 @@ def _rate_finding(take: Take) -> Finding | None:
 def _large_step(take: Take) -> float:
     """Return the step from frame to frame that most are smaller than, in metres."""
     positions = np.concatenate([take.points, take.T_world_sensor[..., :3, 3]], axis=1)
-    step = np.linalg.norm(np.diff(positions, axis=0), axis=-1)
+    step = geometry.lengths(np.diff(positions, axis=0))
     step = step[np.isfinite(step)]
     return float(np.quantile(step, MOST)) if len(step) else 0.0
 

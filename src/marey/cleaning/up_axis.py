@@ -181,7 +181,7 @@ def _are_feet(
 ) -> bool:
     """Return whether the lowest points stand on the floor in turn."""
     lowest = (positions @ axis).argmin(axis=1)[:-1]
-    step = np.linalg.norm(np.diff(positions, axis=0), axis=-1)
+    step = geometry.lengths(np.diff(positions, axis=0))
     is_slow = step[np.arange(len(step)), lowest] < 0.5 * np.median(step, axis=1)
     share = np.bincount(lowest) / len(lowest)
     return bool(is_slow.mean() > 0.5 and share.max() < MOST)

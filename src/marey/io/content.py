@@ -6,7 +6,6 @@ import numpy as np
 
 from marey.anatomy import names as vrm
 from marey.anatomy.name_schemes import recognise_joints
-from marey.clinical import angles
 from marey.errors import OptionError
 from marey.io.contract import Format, QuantityTable, WriteOptions, motion_as_take
 from marey.motion import Motion
@@ -101,6 +100,8 @@ def _markers_as_take(motion: Motion) -> Take:
 
 def _angle_table(motion: Motion) -> QuantityTable:
     """Return the clinical angles over time, in degrees (ISB)."""
+    from marey.clinical import angles  # few files hold joint angles
+
     found = angles(motion)
     values = np.column_stack([found.times, found.degrees])
     units = ("s", *["deg"] * len(found.names))

@@ -40,8 +40,8 @@ def construct_poses(
     else:
         a1, origin = markers[:, 2] - markers[:, 1], markers[:, 1]
     a1 = unit_vectors(a1)
-    a2 = unit_vectors(np.cross(a1, first - origin))
-    R = np.stack([a1, a2, np.cross(a1, a2)], axis=-1)
+    a2 = unit_vectors(geometry.cross(a1, first - origin))
+    R = np.stack([a1, a2, geometry.cross(a1, a2)], axis=-1)
     return geometry.transform(R, first)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from marey.bodies import Bodies
 from marey.joints.sphere.moments import SphereMoments, compute_moments
-from marey.numerics import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.numerics.procrustes import points_in_body
 from marey.numerics.resampling import evenly_spaced
 from marey.numerics.thresholds import (
@@ -166,7 +166,7 @@ def _radius_variances(
     total, count = np.zeros((2, len(used)))
     for in_body, n_frames in zip(positions, counts, strict=True):
         other, marker = np.nonzero(used & (n_frames >= MIN_SAMPLES))
-        radius = np.linalg.norm(in_body[:, marker] - center[other], axis=-1)
+        radius = geometry.lengths(in_body[:, marker] - center[other])
         variance = np.nanvar(radius, axis=0)
         total += np.bincount(other, variance, minlength=len(used))
         count += np.bincount(other, minlength=len(used))

@@ -10,7 +10,7 @@ from marey.bodies import Bodies
 from marey.errors import DataError
 from marey.joint_fits import JointFits
 from marey.joints.ball.fit import fit
-from marey.numerics import Array, Float, Int
+from marey.numerics import Array, Float, Int, geometry
 
 
 def joint_residuals(
@@ -83,7 +83,7 @@ def homogeneity(takes: Sequence[Bodies], **options: Any) -> Homogeneity:
         difference = np.concatenate(
             [one.center_a - rest.center_a, one.center_b - rest.center_b], axis=1
         )
-        distance = np.linalg.norm(difference.reshape(-1, 2, 3), axis=-1)
+        distance = geometry.lengths(difference.reshape(-1, 2, 3))
         displacements.append(distance.max(axis=1))
         statistics.append(_mahalanobis(difference, one.covariance + rest.covariance))
     statistic = np.stack(statistics)

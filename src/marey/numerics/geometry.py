@@ -38,6 +38,25 @@ R_Z_UP = {
 """Rotation of the axis that points up to +Z; X stays X where possible."""
 
 
+# --- vectors --------------------------------------------------------------------------
+
+
+def lengths(vectors: Vectors) -> Float[Array, "*batch"]:
+    """Return the lengths of vectors, as `np.linalg.norm` with less overhead."""
+    x, y, z = vectors[..., 0], vectors[..., 1], vectors[..., 2]
+    return np.asarray(np.sqrt(x * x + y * y + z * z))
+
+
+def cross(left: Vectors, right: Vectors) -> Vectors:
+    """Return the cross products of vectors, as `np.cross` with less overhead."""
+    x = left[..., 1] * right[..., 2] - left[..., 2] * right[..., 1]
+    product = np.empty((*x.shape, 3))
+    product[..., 0] = x
+    product[..., 1] = left[..., 2] * right[..., 0] - left[..., 0] * right[..., 2]
+    product[..., 2] = left[..., 0] * right[..., 1] - left[..., 1] * right[..., 0]
+    return product
+
+
 # --- rotation vectors and quaternions ------------------------------------------------
 
 
@@ -62,7 +81,7 @@ def quat_multiply(left: Quats, right: Quats) -> Quats:
     """Return the quaternion of R_left @ R_right."""
     w, v, W, V = left[..., :1], left[..., 1:], right[..., :1], right[..., 1:]
     scalar = w * W - np.sum(v * V, axis=-1, keepdims=True)
-    return np.concatenate([scalar, w * V + W * v + np.cross(v, V)], axis=-1)
+    return np.concatenate([scalar, w * V + W * v + cross(v, V)], axis=-1)
 
 
 def quat_conjugate(wxyz: Quats) -> Quats:
@@ -73,8 +92,8 @@ def quat_conjugate(wxyz: Quats) -> Quats:
 def quat_rotate(wxyz: Quats, points: Vectors) -> Vectors:
     """Return points turned by unit quaternions."""
     w, v = wxyz[..., :1], wxyz[..., 1:]
-    twice = 2.0 * np.cross(v, points)
-    return points + w * twice + np.cross(v, twice)
+    twice = 2.0 * cross(v, points)
+    return np.asarray(points + w * twice + cross(v, twice))
 
 
 def quat_continuous(
@@ -403,11 +422,19 @@ def kabsch(
             needed=f"{count} of each, as in the first set",
         )
     sets = [
-        np.broadcast_to(values, (*batch, *values.shape[last:]))
-        .reshape(math.prod(batch), *values.shape[last:])
-        .astype(float, copy=False)
-        for values, last in ((points_b, -2), (points_a, -2), (weights, -1))
+        _flat_batch(values, batch, n_own)
+        for values, n_own in ((points_b, 2), (points_a, 2), (weights, 1))
     ]
     out = np.empty((math.prod(batch), 4, 4))
     fit_poses(*sets, out)
     return out.reshape(*batch, 4, 4)
+
+
+def _flat_batch(values: Array, batch: tuple[int, ...], n_own: int) -> Array:
+    """Return values as floats, their leading axes broadcast to a batch and made one."""
+    own = values.shape[-n_own:]
+    if values.shape[:-n_own] != batch:  # a broadcast view takes as long as a fit
+        values = np.broadcast_to(values, (*batch, *own))
+    if len(batch) != 1:
+        values = values.reshape(math.prod(batch), *own)
+    return values.astype(float, copy=False)

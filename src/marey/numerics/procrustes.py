@@ -89,7 +89,7 @@ def _initial_shape(points: Array) -> Array:
     sample = fullest[np.linspace(0, len(fullest) - 1, n_sample).astype(int)]
     i, j = np.triu_indices(points.shape[1], 1)
     shapes = points[sample]
-    distance = np.nan_to_num(np.linalg.norm(shapes[:, i] - shapes[:, j], axis=-1))
+    distance = np.nan_to_num(geometry.lengths(shapes[:, i] - shapes[:, j]))
     deviation = np.abs(distance - np.median(distance, axis=0)).sum(axis=1)
     return np.asarray(points[sample[np.argmin(deviation)]])
 
@@ -180,10 +180,11 @@ def _body_axes(shape: Array) -> Array:
     x = x / np.linalg.norm(x)
     rejection = points - points[0]
     rejection = rejection - np.outer(rejection @ x, x)
-    distance = np.linalg.norm(rejection, axis=-1)
+    distance = geometry.lengths(rejection)
     y = rejection[np.argmax(distance > FEW * distance.max())]
-    z = np.cross(x, y) / np.linalg.norm(np.cross(x, y))
-    R = np.stack([x, np.cross(z, x), z])
+    z = geometry.cross(x, y)
+    z = z / np.linalg.norm(z)
+    R = np.stack([x, geometry.cross(z, x), z])
     return geometry.transform(R, -R @ points.mean(axis=0))
 
 
@@ -224,7 +225,7 @@ def _rotations_along(line: Array) -> Array:
 
     They are products of the shortest rotations from frame to frame: parallel transport.
     """
-    length = np.linalg.norm(line, axis=-1)
+    length = geometry.lengths(line)
     known = np.flatnonzero(length > 0.0)
     R = np.full((len(line), 3, 3), np.nan)
     if not len(known):
@@ -247,9 +248,10 @@ def shortest_rotations(
     """
     start, end = np.broadcast_arrays(start, end)
     w = 1.0 + np.sum(start * end, axis=-1, keepdims=True)
-    q = np.concatenate([w, np.cross(start, end)], axis=-1)
+    q = np.concatenate([w, geometry.cross(start, end)], axis=-1)
     other = np.eye(3)[np.argmin(np.abs(start), axis=-1)]
-    half_turn = np.concatenate([np.zeros_like(w), np.cross(start, other)], axis=-1)
+    across = geometry.cross(start, other)
+    half_turn = np.concatenate([np.zeros_like(w), across], axis=-1)
     q = np.where(w < 1e-12, half_turn, q)
     return np.asarray(q / np.linalg.norm(q, axis=-1, keepdims=True))
 

@@ -198,6 +198,27 @@ def column_medians(x: Float[Array, "value *column"]) -> Float[Array, "*column"]:
     return np.asarray(0.5 * (middle[0] + middle[1]))
 
 
+def group_medians(
+    values: Float[Array, "value column"], group: Int[Array, " value"], n_groups: int
+) -> Float[Array, "_ column"]:
+    """Return the median of each column over the values of each group; NaN of none.
+
+    Args:
+        values: Known values.
+        group: The group of each, 0 to `n_groups` - 1.
+        n_groups: Number of groups.
+    """
+    count = np.bincount(group, minlength=n_groups)
+    first = np.cumsum(count) - count
+    medians = np.full((n_groups, values.shape[1]), np.nan)
+    some = count > 0
+    low, high = ((first + k)[some] for k in ((count - 1) // 2, count // 2))
+    for column, own in enumerate(values.T):
+        ordered = own[np.lexsort((own, group))]
+        medians[some, column] = 0.5 * (ordered[low] + ordered[high])
+    return medians
+
+
 def huber(x: Float[Array, " value"], cutoff: float = HUBER_CUTOFF) -> float:
     r"""Return Huber's one-step M-estimate of location, starting at the median.
 

@@ -1,6 +1,6 @@
 """Quality of a motion: marker residuals, contacts, foot skate and penetration."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -8,13 +8,12 @@ from marey.articulated.tables import make_nodes
 from marey.articulated.targets import TargetNames, match_targets
 from marey.motion import Motion
 from marey.numerics import Array, Float, geometry
-from marey.pose.contact.foot_plants import FootPlant
 from marey.pose.contact.ground_contacts import (
     GroundContacts,
     ground_contacts_of,
     planted_spans,
 )
-from marey.pose.contact.points import Poses
+from marey.pose.contact.points import MotionPoses
 from marey.take import Take
 
 Deviations = dict[str, tuple[Float[Array, "frame 3"], Float[Array, "frame 3"]]]
@@ -68,36 +67,37 @@ def measure_motion(motion: Motion, take: Take) -> MotionMeasures:
         motion: A motion of any method, with its contacts.
         take: The recording that it is from. Filled markers do not count.
     """
-    T = motion.T_world_joint()
-    distances, labels = marker_distances(motion, take, T)
-    footing = ground_contacts_of(motion, T)
+    poses = MotionPoses(motion)
+    distances, labels = marker_distances(motion, take, poses)
+    footing = ground_contacts_of(motion, poses)
     has_soles = footing.points.is_sole.any()
     return MotionMeasures(
         labels=labels,
         distances=distances,
-        sensors=sensor_deviations(motion, take, T),
+        sensors=sensor_deviations(motion, take, poses),
         plants=planted_spans(motion.contacts),
-        skate=footing.skate(motion, T),
-        skate_of_joint=_skate_of_joints(motion, footing, T),
-        depth=footing.penetration(motion, T) if has_soles else np.nan,
+        skate=footing.skate(motion, poses),
+        skate_of_joint=_skate_of_joints(motion, footing, poses),
+        depth=footing.penetration(motion, poses) if has_soles else np.nan,
     )
 
 
 def _skate_of_joints(
-    motion: Motion, footing: GroundContacts, T_world_joint: Poses
+    motion: Motion, footing: GroundContacts, poses: MotionPoses
 ) -> dict[str, float]:
     """Return the mean speed of each joint's points in contact, in m/s."""
-    plants: dict[str, list[FootPlant]] = {c.joint: [] for c in motion.contacts}
-    for plant in footing.plants:
-        plants[footing.points.names[plant.point]].append(plant)
-    return {
-        joint: replace(footing, plants=tuple(own)).skate(motion, T_world_joint)
-        for joint, own in plants.items()
-    }
+    speed, point = footing.planted_speeds(motion, poses)
+    names = footing.points.names
+    skate = {}
+    for joint in dict.fromkeys(contact.joint for contact in motion.contacts):
+        points = [k for k, name in enumerate(names) if name == joint]
+        own = speed[np.isin(point, points)]
+        skate[joint] = float(np.nanmean(own)) if len(own) else np.nan
+    return skate
 
 
 def marker_distances(
-    motion: Motion, take: Take, T_world_joint: Poses | None = None
+    motion: Motion, take: Take, poses: MotionPoses | None = None
 ) -> tuple[Float[Array, "frame marker"], tuple[str, ...]]:
     """Return distances of markers from their model positions, and the labels.
 
@@ -106,7 +106,7 @@ def marker_distances(
     Args:
         motion: A motion of any method.
         take: The recording that it is from. Filled markers do not count.
-        T_world_joint: All poses of the motion, if they are known already.
+        poses: The poses of the motion, if they are at hand.
     """
     skeleton = motion.skeleton
     if not skeleton.marker_labels or not take.labels:
@@ -114,15 +114,17 @@ def marker_distances(
     nodes = make_nodes(skeleton, limits=False)
     matches = match_targets(skeleton, nodes, TargetNames.of(take))
     joint = skeleton.marker_joint[matches.marker]
-    T = motion.T_world_joint() if T_world_joint is None else T_world_joint
     offset = skeleton.marker_offset[matches.marker]
-    model = geometry.apply_selected(T, joint, offset)
-    measured = take.measured.points[:, matches.column]
-    labels = tuple(skeleton.marker_labels[m] for m in matches.marker)
-    return np.asarray(np.linalg.norm(model - measured, axis=-1)), labels
+    measured = take.measured.points
+    distances = np.empty((motion.n_frames, len(joint)))
+    for frames, T in (poses or MotionPoses(motion)).blocks():
+        model = geometry.apply_selected(T, joint, offset)
+        between = model - measured[frames][:, matches.column]
+        distances[frames] = geometry.lengths(between)
+    return distances, tuple(skeleton.marker_labels[m] for m in matches.marker)
 
 
-def sensor_deviations(motion: Motion, take: Take, T_world_joint: Poses) -> Deviations:
+def sensor_deviations(motion: Motion, take: Take, poses: MotionPoses) -> Deviations:
     """Return how far sensors are from their model poses, by name.
 
     Positions in metres and rotation vectors in radians, in the sensor's axes, NaN where
@@ -131,14 +133,17 @@ def sensor_deviations(motion: Motion, take: Take, T_world_joint: Poses) -> Devia
     Args:
         motion: A motion of any method.
         take: The recording that it is from.
-        T_world_joint: All poses of the motion.
+        poses: The poses of the motion.
     """
     skeleton = motion.skeleton
-    deviations = {}
+    deviations: Deviations = {}
+    if not skeleton.sensor_names:
+        return deviations
+    T_world_joint = poses.map(lambda T: T[:, skeleton.sensor_joint])
     for k, name in enumerate(skeleton.sensor_names):
         if name not in take.sensor_names:
             continue
-        T = T_world_joint[:, skeleton.sensor_joint[k]] @ skeleton.T_joint_sensor[k]
+        T = T_world_joint[:, k] @ skeleton.T_joint_sensor[k]
         measured = take.T_world_sensor[:, take.sensor_names.index(name)]
         T = geometry.inverse(T) @ measured
         T[~np.isfinite(T).all(axis=(1, 2))] = np.nan

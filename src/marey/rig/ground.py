@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from marey.motion import GroundPlane
-from marey.numerics import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.numerics.thresholds import FEW, MIN_SAMPLES, MOST
 from marey.take import Take
 
@@ -75,7 +75,7 @@ def estimate_ground(take: Take) -> GroundEstimate | None:
     lowest = above.min(axis=1)
     highest = np.where(seen, height, -np.inf).max(axis=1)
     extent = float(np.median(highest - lowest))
-    speed = np.linalg.norm(np.gradient(points, axis=0), axis=-1) * take.rate
+    speed = geometry.lengths(np.gradient(points, axis=0)) * take.rate
     lowest_speed = speed[np.arange(len(speed)), above.argmin(axis=1)]
     with np.errstate(invalid="ignore"):
         still = lowest[lowest_speed <= MAX_STILL_SPEED * extent]

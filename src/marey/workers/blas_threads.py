@@ -4,8 +4,11 @@ The matrices of a solve are small. A second thread of BLAS gains no time on them
 waits for the next product on a core of its own.
 """
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from typing import Any
 
 
 @contextmanager
@@ -16,7 +19,14 @@ def one_blas_thread() -> Iterator[None]:
     of threads for the whole process, which the first of several blocks that overlap in
     time lowers and restores.
     """
-    from threadpoolctl import threadpool_limits  # a solve needs it, an import does not
-
-    with threadpool_limits(1, user_api="blas"):
+    has_scipy = "scipy.linalg" in sys.modules  # which loads a library of its own
+    with _loaded_libraries(has_scipy).limit(limits=1, user_api="blas"):
         yield
+
+
+@cache
+def _loaded_libraries(has_scipy: bool) -> Any:
+    """Return the libraries of linear algebra in this process; the search is slow."""
+    from threadpoolctl import ThreadpoolController  # a solve needs it, an import not
+
+    return ThreadpoolController()

@@ -154,6 +154,10 @@ class _LimbModel:
         self.joint_position = np.cumsum([0.0, *lengths]).tolist()
         missing = [self._missing_cost(part) for part in range(len(expected))]
         self.missing_costs = np.cumsum([0.0, *missing]).tolist()
+        self.extent = [self._extent(body) for body in range(len(self.position))]
+        # Readings share most of their parts, so each is looked at once.
+        self._position_costs: dict[tuple[int, int, int, bool], float] = {}
+        self._part_names: dict[tuple[int, int, int], tuple[int, bool]] = {}
 
     def readings(self) -> list[_Reading]:
         """Return all readings that are not far more costly than others."""
@@ -173,16 +177,23 @@ class _LimbModel:
         """
         best: dict[int, tuple[float, int, bool]] = {}
         for body, parts in enumerate(reading.parts):
-            first, last = self._without_optional(*parts)
-            if first == TRUNK:
-                continue
-            is_end = last == self.last and last - first == 1
-            part = last if is_end and vrm.FOOT in self.order else first
-            extent = self._extent(body)
-            if part not in best or extent > best[part][0]:
-                is_clear = (first == last or is_end) and self._is_near(body, part)
+            key = body, *parts
+            if key not in self._part_names:
+                self._part_names[key] = self._name_of_parts(*key)
+            part, is_clear = self._part_names[key]
+            extent = self.extent[body]
+            if part != TRUNK and (part not in best or extent > best[part][0]):
                 best[part] = extent, body, is_clear
         return {self.order[part]: best[part][1:] for part in sorted(best)}
+
+    def _name_of_parts(self, body: int, first: int, last: int) -> tuple[int, bool]:
+        """Return the part whose name a body of some parts has, and if it is clear."""
+        first, last = self._without_optional(first, last)
+        if first == TRUNK:
+            return TRUNK, False
+        is_end = last == self.last and last - first == 1
+        part = last if is_end and vrm.FOOT in self.order else first
+        return part, (first == last or is_end) and self._is_near(body, part)
 
     def _without_optional(self, first: int, last: int) -> tuple[int, int]:
         """Return first and last of some parts without the optional ones at the ends."""
@@ -216,8 +227,10 @@ class _LimbModel:
                 cost += self._bone_cost(joint, body, first)
                 joint = body, first
             for last in range(first, n_parts if first != TRUNK else first + 1):
-                more = self._position_cost(body, first, last, is_cut=not is_joint)
-                more += self._merging_cost(first, last)
+                key = body, first, last, not is_joint
+                if key not in self._position_costs:
+                    self._position_costs[key] = self._position_cost(*key)
+                more = self._position_costs[key] + self._merging_cost(first, last)
                 yield _Reading((*reading.parts, (first, last)), joint, cost + more)
 
     def _absence_cost(self, reading: _Reading) -> float:
@@ -240,9 +253,7 @@ class _LimbModel:
         before_is_optional = part > 0 and self.is_optional[part - 1]
         return self.is_optional[part] or (before_is_optional and part == 1)
 
-    def _position_cost(
-        self, body: int, first: int, last: int, *, is_cut: bool
-    ) -> float:
+    def _position_cost(self, body: int, first: int, last: int, is_cut: bool) -> float:
         """Return the cost of a body's position.
 
         Bodies of several parts, and pieces of one, may be anywhere on them. The path to

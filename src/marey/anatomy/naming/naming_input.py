@@ -18,7 +18,7 @@ from marey.anatomy.names import (
     UPPER_ARM,
     UPPER_LEG,
 )
-from marey.numerics import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.numerics.robust import column_medians
 
 Graph = Mapping[int, Sequence[int]]
@@ -80,7 +80,7 @@ class NamingInput:
         """Return the median distance of two bodies in metres; 0 if it is not known."""
         if (a, b) not in self._median_distances:
             step = self.position[:, a] - self.position[:, b]
-            median = column_medians(np.linalg.norm(step, axis=-1)[:, None])
+            median = column_medians(geometry.lengths(step)[:, None])
             self._median_distances[a, b] = float(np.nan_to_num(median[0]))
         return self._median_distances[a, b]
 
@@ -96,7 +96,7 @@ class NamingInput:
         unknown = np.full((len(self.position), 3), np.nan)
         joints = [self.joint.get((min(p), max(p)), unknown) for p in pairwise(path)]
         points = np.stack(joints, axis=1) if joints else unknown[:, :0]
-        distance = np.linalg.norm(points[:, :, None] - points[:, None], axis=-1)
+        distance = geometry.lengths(points[:, :, None] - points[:, None])
         flat = column_medians(distance.reshape(len(distance), -1))
         return np.asarray(flat.reshape(distance.shape[1:]))
 

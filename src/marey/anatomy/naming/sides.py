@@ -13,7 +13,7 @@ from marey.anatomy.naming.naming_input import (
     heading,
     mean_cosine,
 )
-from marey.numerics import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.numerics.robust import column_medians
 from marey.numerics.thresholds import FEW
 
@@ -152,6 +152,6 @@ def _joint_between(
     if joint is None:
         return None
     ends = figure.position[:, [a, b]]
-    to_joint = column_medians(np.linalg.norm(ends - joint[:, None], axis=-1))
-    distance = column_medians(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=-1))
+    to_joint = column_medians(geometry.lengths(ends - joint[:, None]))
+    distance = column_medians(geometry.lengths(ends[:, 0] - ends[:, 1]))
     return joint if to_joint.min() < distance else None

@@ -17,7 +17,7 @@ from marey.anatomy.landmarks import Landmarks
 from marey.anatomy.limb_roll import MIN_BEND_SINE
 from marey.anatomy.names import SIDES
 from marey.calibration.model import KinematicModel
-from marey.numerics import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.numerics.thresholds import MIN_SAMPLES, MOST
 
 LEFTWARD = dict(zip(SIDES, (1.0, -1.0), strict=True))
@@ -163,7 +163,7 @@ class ReferencePose:
             leftward = leftward + self._mean(back[0]) - self._mean(back[1])
         forward = middle - sacrum
         depth = float(np.linalg.norm(forward))
-        axes = _axes_from_up_and_left(np.cross(forward, leftward), leftward)
+        axes = _axes_from_up_and_left(geometry.cross(forward, leftward), leftward)
         self.axes[vrm.HIPS] = axes
         center = 0.5 * (middle + sacrum)
         self.joints[vrm.HIPS] = JointRegression(center, markers, 0.0)
@@ -286,9 +286,9 @@ class ReferencePose:
             for k in (acromion, outer, wrist, third)
         )
         up = _unit(shoulder - elbow)
-        normal = left * np.cross(up, _unit(hand - elbow))
-        z = _unit(np.cross(up, other - elbow))
-        triangle = np.stack([up, np.cross(z, up), z], axis=-1)
+        normal = left * geometry.cross(up, _unit(hand - elbow))
+        z = _unit(geometry.cross(up, other - elbow))
+        triangle = np.stack([up, geometry.cross(z, up), z], axis=-1)
         seen = np.isfinite(normal).all(axis=1) & np.isfinite(triangle).all(axis=(1, 2))
         if not seen[-1]:
             return fallback
@@ -320,4 +320,4 @@ def _axes_from_up_and_left(
     z = up / np.linalg.norm(up)
     y = left - (left @ z) * z
     y = y / np.linalg.norm(y)
-    return np.stack([np.cross(y, z), y, z], axis=1)
+    return np.stack([geometry.cross(y, z), y, z], axis=1)

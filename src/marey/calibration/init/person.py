@@ -53,7 +53,7 @@ from marey.calibration.solver.bundle_adjustment import (
     pose_sampled_frames,
 )
 from marey.calibration.solver.levenberg_marquardt import fit_poses, residuals
-from marey.numerics import Array, Bool, Float
+from marey.numerics import Array, Bool, Float, geometry
 from marey.numerics.procrustes import points_seen
 from marey.numerics.thresholds import MIN_SAMPLES, SKIN_MOTION_M
 
@@ -124,7 +124,7 @@ def _misfit(
     """
     estimate = pose_sampled_frames(parameters, (points,))
     (session,) = residuals(estimate)
-    distance = np.linalg.norm(session.vector, axis=-1)[session.seen]
+    distance = geometry.lengths(session.vector)[session.seen]
     return round(float(np.mean(distance)), 4)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from marey.anatomy.landmarks import Landmarks
 from marey.anatomy.names import SIDES
-from marey.numerics import Array, Float
+from marey.numerics import Array, Float, geometry
 
 N_CANDIDATES = 6
 """Most candidate frames. More take longer. Chosen by hand."""
@@ -37,9 +37,9 @@ def candidate_frames(
     if all(feet):
         left, right = (_mean_position(points, markers) for markers in feet)
         middle = 0.5 * (left + right)
-        height = np.linalg.norm(_mean_position(points, top) - middle, axis=-1)
+        height = geometry.lengths(_mean_position(points, top) - middle)
         height = np.nan_to_num(height / np.fmax.reduce(height, initial=TINY))
-        deviation += np.nan_to_num(np.linalg.norm(left - right, axis=-1))
+        deviation += np.nan_to_num(geometry.lengths(left - right))
     score = height - DEVIATION_PENALTY * deviation
     candidates: list[int] = []
     # Rounded, so that a rotation of the world does not reorder equal frames.
@@ -69,8 +69,8 @@ def _arm_elevation(points: Array, landmarks: Landmarks) -> Float[Array, " frame"
             shoulder = _mean_position(points, acromion)
             down = _mean_position(points, pelvis) - shoulder
             arm = _mean_position(points, elbow) - shoulder
-            length = np.maximum(np.linalg.norm(down, axis=-1), TINY)
+            length = np.maximum(geometry.lengths(down), TINY)
             projection = np.sum(arm * down, axis=-1) / length
-            elevation = np.linalg.norm(arm, axis=-1) - projection
+            elevation = geometry.lengths(arm) - projection
             total += np.nan_to_num(elevation)
     return np.asarray(total)

@@ -185,9 +185,9 @@ def _body_poses(
     one, two = points[:, neighbours[0]], points[:, neighbours[1]]
     with np.errstate(invalid="ignore"):
         x = (two - one) / np.linalg.norm(two - one, axis=1, keepdims=True)
-        z = np.cross(x, points[:, marker] - one)
+        z = geometry.cross(x, points[:, marker] - one)
         z = z / np.linalg.norm(z, axis=1, keepdims=True)
-    R = np.stack([x, np.cross(z, x), z], axis=-1)
+    R = np.stack([x, geometry.cross(z, x), z], axis=-1)
     return geometry.transform(R, 0.5 * (one + two))
 
 

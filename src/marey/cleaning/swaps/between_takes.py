@@ -16,7 +16,7 @@ from marey.cleaning.neighbours import (
 )
 from marey.cleaning.repairs import repair_warning
 from marey.cleaning.swaps.within_take import Swap, relabel
-from marey.numerics import Float
+from marey.numerics import Float, geometry
 from marey.numerics.resampling import evenly_spaced
 from marey.numerics.robust import finite_median
 from marey.numerics.thresholds import (
@@ -264,7 +264,7 @@ def _misfits(
     difference, variance = [], np.full(len(neighbours), TAKE_DEVIATION_M**2)
     for points in (first, second):
         others = points[:, neighbours]
-        a, b = (np.linalg.norm(others - points[:, k, None], axis=-1) for k in pair)
+        a, b = (geometry.lengths(others - points[:, k, None]) for k in pair)
         median, median_sd = row_median_and_sd((a - b).T)
         difference.append(median)
         variance = variance + median_sd**2

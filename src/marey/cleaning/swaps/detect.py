@@ -14,7 +14,7 @@ from marey.cleaning.neighbours import (
     Neighbours,
     predict_from_neighbours,
 )
-from marey.numerics import Float, Int
+from marey.numerics import Float, Int, geometry
 from marey.numerics.thresholds import OUTLIER_SD
 
 MIN_OWN_TO_OTHER_RATIO = OUTLIER_SD
@@ -197,7 +197,7 @@ class _LabelTracker:
         if len(markers) == 1:  # no other marker to swap with
             return None
         label_of_marker = np.argsort(self.marker_of_label)
-        distance = np.linalg.norm(self.points[frame, labels, None] - predicted, axis=-1)
+        distance = geometry.lengths(self.points[frame, labels, None] - predicted)
         distance = np.nan_to_num(distance, nan=np.inf)
         limit = self.predictor.limit(markers, frame - jump.last_frame)
         for k, m in _match(distance, OUTLIER_SD * limit, SUSPECT_RATIO).items():

@@ -19,7 +19,7 @@ from marey.cleaning.neighbours import (
     find_neighbours,
 )
 from marey.cleaning.swaps.detect import MIN_OWN_TO_OTHER_RATIO, SwapCandidates
-from marey.numerics import Float, Int
+from marey.numerics import Float, Int, geometry
 from marey.numerics.thresholds import CERTAIN_SD, MOST
 
 MIN_REFERENCES = 2
@@ -204,7 +204,7 @@ class _ViterbiSearch:
             )
             for label, column in enumerate(self.group.tolist()):
                 vector = self.points[:, others] - self.points[:, column, None]
-                deviation = np.abs(np.linalg.norm(vector, axis=-1) - median) / sd
+                deviation = np.abs(geometry.lengths(vector) - median) / sd
                 known = np.isfinite(deviation)
                 bounded = np.where(known, np.minimum(deviation, CERTAIN_SD), 0.0)
                 count = np.maximum(known.sum(axis=1), 1)

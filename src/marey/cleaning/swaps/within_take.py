@@ -16,6 +16,7 @@ from marey.cleaning.swaps.viterbi import (
     sort_by_marker,
     viterbi_labels,
 )
+from marey.numerics import geometry
 from marey.numerics.thresholds import FEW, MIN_POSE_POINTS, MOST
 from marey.report import Finding
 from marey.take import Take
@@ -149,7 +150,7 @@ def _distance_misfit(
     deviations, weights = [], []
     for marker in cycle:
         others, median, sd = reference_neighbours(neighbours, marker, np.array(cycle))
-        distance = np.linalg.norm(points[:, others] - points[:, marker, None], axis=-1)
+        distance = geometry.lengths(points[:, others] - points[:, marker, None])
         known = np.isfinite(distance)
         deviations.append(np.abs(distance - median)[known])
         weights.append(np.broadcast_to(1.0 / sd, distance.shape)[known])

@@ -15,7 +15,7 @@ from marey.joints.ball.closed_form import (
 from marey.joints.ball.hinge import KINDS, axis_covariance, hinge_axes
 from marey.joints.ball.normal_equations import Pairs, PerPair
 from marey.joints.noise import PoseNoise
-from marey.numerics import Array, Float
+from marey.numerics import Array, Float, geometry
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,7 +105,7 @@ def _marker_distances(
     From the origin of a body without markers.
     """
     if bodies is None:
-        return np.asarray(np.linalg.norm(u.reshape(-1, 2, 3), axis=-1).mean(axis=1))
+        return np.asarray(geometry.lengths(u.reshape(-1, 2, 3)).mean(axis=1))
     total = np.zeros(len(pair))
     for body in range(len(bodies.names)):
         offsets = bodies.marker_offset[bodies.marker_body == body]
@@ -113,6 +113,6 @@ def _marker_distances(
         offsets = offsets if len(offsets) else np.zeros((1, 3))
         for column, centers in zip(pair.T, (u[:, :3], u[:, 3:]), strict=True):
             rows = column == body
-            distance = np.linalg.norm(centers[rows, None] - offsets, axis=-1)
+            distance = geometry.lengths(centers[rows, None] - offsets)
             total[rows] += 0.5 * distance.mean(axis=1)
     return total

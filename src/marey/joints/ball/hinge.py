@@ -14,7 +14,7 @@ from marey.joints.axes_from_points import unit_vectors
 from marey.joints.ball.closed_form import NOISE_UNCERTAINTY, EigenSystem
 from marey.joints.ball.normal_equations import PerPair
 from marey.joints.ball.pair_frames import correlation_length
-from marey.numerics import Array, Bool, Float
+from marey.numerics import Array, Bool, Float, geometry
 from marey.numerics.thresholds import CERTAIN_SD, MAX_PLAY_RAD, OUTLIER_SD
 
 KINDS = ("ball", "hinge", "fixed", "fixed")
@@ -110,8 +110,8 @@ def white_axis_scatter(system: EigenSystem) -> Float[Array, "pair 6 6"]:
 def _tangents(axis: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3 2"]:
     """Return two unit directions orthogonal to each axis and to each other."""
     helper = np.eye(3)[np.argmin(np.abs(axis), axis=-1)]
-    side = unit_vectors(np.cross(axis, helper))
-    return np.stack([side, np.cross(axis, side)], axis=-1)
+    side = unit_vectors(geometry.cross(axis, helper))
+    return np.stack([side, geometry.cross(axis, side)], axis=-1)
 
 
 def universal_axes(

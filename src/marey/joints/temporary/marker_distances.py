@@ -10,7 +10,7 @@ import numpy as np
 
 from marey.bodies import Bodies
 from marey.joints.noise import PoseNoise
-from marey.numerics import Array, Float
+from marey.numerics import Array, Float, geometry
 
 MIN_DISTANCES = 3
 """Smallest number of distances that show a grip, as those of one marker from three of a
@@ -34,7 +34,7 @@ class MarkerDistances:
     def of_pair(self, a: int, b: int) -> Float[Array, "frame distance"]:
         """Return the distances of all markers of a from all of b, in metres."""
         between = self.points[a][:, :, None] - self.points[b][:, None]
-        return np.asarray(np.linalg.norm(between, axis=-1)).reshape(len(between), -1)
+        return np.asarray(geometry.lengths(between)).reshape(len(between), -1)
 
     def window_variance(
         self, a: int, b: int, *, block: int, blocks: int

@@ -13,12 +13,13 @@ The Viterbi path maximises the sum of :math:`\ell_t` over the standing frames mi
 :math:`c` for every change, so single frames do not flicker.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from marey.numerics import Array, Bool, Float
+from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.numerics.noise import SMOOTH_ORDER, quantile_sd, white_difference
 from marey.numerics.robust import runs
 from marey.numerics.thresholds import CERTAIN_SD, FEW, MOTION_TIME_S, OUTLIER_SD
@@ -71,7 +72,7 @@ class FootPlant:
     @property
     def frames(self) -> Array:
         """The whole frames of the plant."""
-        return np.arange(int(np.ceil(self.start)), int(np.floor(self.end)) + 1)
+        return np.arange(math.ceil(self.start), math.floor(self.end) + 1)
 
 
 def find_foot_plants(
@@ -89,7 +90,7 @@ def find_foot_plants(
     """
     coarse = _coarse_plants(stands, tracks.positions)
     merged = list(_merge_plants(coarse, tracks))
-    sharp = [_fit_edges(plant, tracks.point(plant.point)) for plant in merged]
+    sharp = _fit_edges(merged, tracks)
     sharp = _update_anchors(sharp, tracks.positions, merged)
     noise = estimate_noise(tracks.positions)
     tolerance = np.hypot(MAX_CREEP * tracks.figure_height, OUTLIER_SD * noise)
@@ -193,32 +194,43 @@ def _merge_plants(
 
 def _is_one_plant(before: FootPlant, after: FootPlant, tracks: PointTracks) -> bool:
     """Return whether a point's plants are close in time and space, and it stayed."""
-    if after.point != before.point:
+    is_short = after.start - before.end < MOTION_TIME_S * tracks.rate
+    same_place = SAME_PLACE * tracks.figure_height
+    is_near = np.linalg.norm(after.anchor - before.anchor) < same_place
+    if after.point != before.point or not is_short or not is_near:
         return False
-    track = tracks.point(after.point)
-    between = slice(int(before.end) + 1, int(after.start))
-    distance = np.linalg.norm(track.positions[between] - before.anchor, axis=-1)
-    is_far = distance > SAME_PLACE * track.figure_height
-    has_left = (is_far & (track.visibility[between] > 0.5)).any()
-    anchor_distance = float(np.linalg.norm(after.anchor - before.anchor))
-    is_short = after.start - before.end < MOTION_TIME_S * track.rate
-    is_near = anchor_distance < SAME_PLACE * track.figure_height
-    return bool(is_short and is_near and not has_left)
+    between = slice(int(before.end) + 1, int(after.start)), after.point
+    distance = geometry.lengths(tracks.positions[between] - before.anchor)
+    has_left = (distance > same_place) & (tracks.visibility[between] > 0.5)
+    return not has_left.any()
 
 
-def _fit_edges(plant: FootPlant, track: PointTracks) -> FootPlant:
-    """Return the plant with fitted edges; the same where they leave no frame.
+def _fit_edges(plants: Sequence[FootPlant], tracks: PointTracks) -> list[FootPlant]:
+    """Return the plants with fitted edges; the same where they leave no frame.
 
     A point that never does more than creep, as in a standing trial, has no edges.
     """
-    last = len(track.positions) - 1.0
-    off = np.linalg.norm(track.positions - plant.anchor, axis=-1)
-    if not (off > MAX_CREEP * track.figure_height).any():
-        return plant
-    reverse = replace(plant, start=last - plant.end, end=last - plant.start)
-    start = last - _find_departure(reverse, track.reverse())
-    end = _find_departure(plant, track)
-    return plant if start >= end else replace(plant, start=start, end=end)
+    last = len(tracks.positions) - 1.0
+    reverse = [replace(p, start=last - p.end, end=last - p.start) for p in plants]
+    starts = last - _find_departures(reverse, tracks.reverse())
+    ends = _find_departures(plants, tracks)
+    keep = _only_creep(plants, tracks) | (starts >= ends)
+    return [
+        plant if kept else replace(plant, start=float(start), end=float(end))
+        for plant, start, end, kept in zip(plants, starts, ends, keep, strict=True)
+    ]
+
+
+def _only_creep(
+    plants: Sequence[FootPlant], tracks: PointTracks
+) -> Bool[Array, " plant"]:
+    """Return which plants are of a point that is never far from its anchor."""
+    point = [plant.point for plant in plants]
+    anchor = np.array([plant.anchor for plant in plants]).reshape(-1, 3)
+    below = anchor - np.fmin.reduce(tracks.positions)[point]
+    above = np.fmax.reduce(tracks.positions)[point] - anchor
+    furthest = geometry.lengths(np.fmax(below, above))
+    return furthest <= MAX_CREEP * tracks.figure_height
 
 
 def _cut_creep(
@@ -227,7 +239,7 @@ def _cut_creep(
     tolerance: Float[Array, " point"],
 ) -> FootPlant:
     """Return the plant without the ends in which the point has crept away."""
-    distance = np.linalg.norm(positions[plant.frames] - plant.anchor, axis=-1)
+    distance = geometry.lengths(positions[plant.frames] - plant.anchor)
     close = plant.frames[~(distance > tolerance[plant.point])]
     if not len(close) or len(close) == len(distance):
         return plant
@@ -235,61 +247,55 @@ def _cut_creep(
     return replace(plant, start=float(start), end=float(end))
 
 
-def _find_departure(plant: FootPlant, track: PointTracks) -> float:
-    """Return the frame at which a point begins to leave its anchor.
+def _find_departures(
+    plants: Sequence[FootPlant], tracks: PointTracks
+) -> Float[Array, " plant"]:
+    r"""Return the frame at which each point begins to leave its anchor.
 
     The motion is smooth there, so speed exceeds a threshold only when the point has
     long left. The edge is instead a change point: the time from which a curve that
-    grows as a power of the time since then fits the path best.
+    grows as a power of the time since then fits the path best. The path is modelled as
+    :math:`x(t) = a + b \max(t - e, 0)^3`, with continuous position, speed and
+    acceleration. For every edge :math:`e` of a grid, :math:`a` and :math:`b` follow by
+    weighted linear regression; the edge that explains the largest sum of squares is
+    taken, if its F ratio exceeds `CERTAIN_SD` squared.
     """
-    first, last = int(plant.start), int(plant.end)
-    begin = max((first + last) // 2, last - round(MOTION_TIME_S * track.rate))
-    longest = round(0.5 * MOTION_TIME_S * track.rate)
-    after = track.positions[last : last + longest + 1]
-    distance = np.linalg.norm(after - plant.anchor, axis=-1)
-    far = np.flatnonzero(distance > SAME_PLACE * track.figure_height)
-    n_near = int(far[0]) if len(far) else len(distance)
-    stop = last + min(n_near, longest)
-    stop = min(max(stop, last + 2), len(track.positions) - 1)
-    frames = np.arange(begin, stop + 1)
-    known = frames[np.isfinite(track.positions[frames]).all(axis=1)]
-    if len(known) <= 2 * track.half_window:
-        return plant.end
-    edge = _fit_change_point(
-        known.astype(float), track.positions[known], track.visibility[known]
+    from marey.pose.contact.change_point_kernel import fit_change_points  # numba
+
+    first, last = (
+        np.array([getattr(plant, edge) for plant in plants], dtype=np.int64)
+        for edge in ("start", "end")
     )
-    return plant.end if edge is None else edge
+    point = np.array([plant.point for plant in plants], dtype=np.int64)
+    begin = np.maximum((first + last) // 2, last - round(MOTION_TIME_S * tracks.rate))
+    stop = last + _frames_near(plants, tracks, point, last)
+    stop = np.minimum(np.maximum(stop, last + 2), len(tracks.positions) - 1)
+    positions = np.ascontiguousarray(tracks.positions)
+    weights = np.ascontiguousarray(tracks.visibility) + FEW**2
+    edge, explained, residual, n_known = fit_change_points(
+        positions, weights, point, begin, stop, EDGE_STEP_FRAMES
+    ).T
+    by_chance = CERTAIN_SD**2 * np.maximum(residual, 0.0) / (3.0 * n_known)
+    is_edge = n_known > 2 * tracks.half_window
+    is_edge &= explained > by_chance + ROUNDING_M**2
+    return np.where(is_edge, edge, last)
 
 
-def _fit_change_point(
-    frames: Float[Array, " frame"],
-    positions: Float[Array, "frame 3"],
-    visibility: Float[Array, " frame"],
-) -> float | None:
-    r"""Return the change point of a path; None if its curve explains only noise.
-
-    The path is modelled as :math:`x(t) = a + b \max(t - e, 0)^3`. For every edge
-    :math:`e` of a grid, :math:`a` and :math:`b` follow by weighted linear regression;
-    the edge that explains the largest sum of squares is taken, if its F ratio exceeds
-    `CERTAIN_SD` squared.
-    """
-    edges = np.arange(
-        frames[0] + 1.0, frames[-1] - 1.0 + EDGE_STEP_FRAMES, EDGE_STEP_FRAMES
-    )
-    weight = (visibility + FEW**2) / np.sum(visibility + FEW**2)
-    # Position, speed and acceleration are continuous at the edge.
-    since = np.maximum(frames - edges[:, None], 0.0)
-    curve = since * since * since  # a power takes twenty times as long
-    curve = curve - (curve @ weight)[:, None]
-    centred = positions - weight @ positions
-    variance = np.maximum(curve**2 @ weight, 1e-30)
-    covariance = curve @ (centred * weight[:, None])
-    explained = np.sum(covariance**2, axis=-1) / variance
-    best = int(explained.argmax())
-    residual = weight @ np.sum(centred**2, axis=-1) - explained[best]
-    by_chance = CERTAIN_SD**2 * max(residual, 0.0) / (3.0 * len(frames))
-    is_edge = explained[best] > by_chance + ROUNDING_M**2
-    return float(edges[best]) if is_edge else None
+def _frames_near(
+    plants: Sequence[FootPlant],
+    tracks: PointTracks,
+    point: Int[Array, " plant"],
+    last: Int[Array, " plant"],
+) -> Int[Array, " plant"]:
+    """Return for how many frames after its last a point stays near its anchor."""
+    longest = round(0.5 * MOTION_TIME_S * tracks.rate)
+    frames = last[:, None] + np.arange(longest)
+    is_inside = frames < len(tracks.positions)
+    after = tracks.positions[np.where(is_inside, frames, 0), point[:, None]]
+    anchor = np.array([plant.anchor for plant in plants]).reshape(-1, 1, 3)
+    distance = geometry.lengths(after - anchor)
+    is_away = (distance > SAME_PLACE * tracks.figure_height) | ~is_inside
+    return np.where(is_away.any(axis=1), is_away.argmax(axis=1), longest)
 
 
 def estimate_noise(
@@ -301,7 +307,7 @@ def estimate_noise(
     cancels in third differences, and the quantile comes from frames in which the point
     stands.
     """
-    size = np.linalg.norm(white_difference(positions, SMOOTH_ORDER), axis=-1)
+    size = geometry.lengths(white_difference(positions, SMOOTH_ORDER))
     return quantile_sd(size[np.isfinite(size).all(axis=1)], FEW)
 
 

@@ -15,7 +15,12 @@ from marey.motion import Contact, GroundPlane, Motion
 from marey.numerics import Array, Float, Int, geometry
 from marey.numerics.thresholds import SKIN_MOTION_M
 from marey.pose.contact.foot_plants import FootPlant
-from marey.pose.contact.points import SAME_PLACE, ContactPoints, PointTracks, Poses
+from marey.pose.contact.points import (
+    SAME_PLACE,
+    ContactPoints,
+    MotionPoses,
+    PointTracks,
+)
 
 SLOPE_SD = 0.02
 """Prior standard deviation of the ground's slope, in metres per metre. Raising it lets
@@ -80,33 +85,39 @@ class GroundContacts:
             for plant in self.plants
         )
 
-    def skate(self, motion: Motion, T_world_joint: Poses | None = None) -> float:
+    def skate(self, motion: Motion, poses: MotionPoses | None = None) -> float:
         """Return the mean speed of planted points, in m/s; NaN without plants.
 
         Args:
             motion: A motion of the same skeleton.
-            T_world_joint: All poses of the motion, if they are known already.
+            poses: The poses of the motion, if they are at hand.
         """
-        T = motion.T_world_joint() if T_world_joint is None else T_world_joint
-        joint, offset = self.points.joint, self.points.offset
-        planted = [
-            geometry.apply(T[p.frames, joint[p.point]], offset[p.point])
-            for p in self.plants
-        ]
-        steps = [np.diff(positions, axis=0) for positions in planted]
-        speed = np.linalg.norm(np.concatenate([np.zeros((0, 3)), *steps]), axis=-1)
-        return float(np.nanmean(speed) * motion.rate) if len(speed) else float("nan")
+        speed, _ = self.planted_speeds(motion, poses or MotionPoses(motion))
+        return float(np.nanmean(speed)) if len(speed) else float("nan")
 
-    def penetration(self, motion: Motion, T_world_joint: Poses | None = None) -> float:
+    def planted_speeds(
+        self, motion: Motion, poses: MotionPoses
+    ) -> tuple[Float[Array, " step"], Int[Array, " step"]]:
+        """Return the speeds of planted points between frames in m/s, and the points."""
+        frames = [plant.frames for plant in self.plants]
+        plant = np.repeat(np.arange(len(frames)), [len(one) for one in frames])
+        frame = np.concatenate([np.zeros(0, dtype=np.int64), *frames])
+        point = np.array([p.point for p in self.plants], dtype=np.int64)[plant]
+        T = poses.at(frame, self.points.joint[point])
+        moved = np.diff(geometry.apply(T, self.points.offset[point]), axis=0)
+        is_step = plant[1:] == plant[:-1]
+        return motion.rate * geometry.lengths(moved[is_step]), point[1:][is_step]
+
+    def penetration(self, motion: Motion, poses: MotionPoses | None = None) -> float:
         """Return the largest depth of a bone's end below the ground, in metres.
 
         Args:
             motion: A motion of the same skeleton.
-            T_world_joint: All poses of the motion, if they are known already.
+            poses: The poses of the motion, if they are at hand.
         """
-        T = motion.T_world_joint() if T_world_joint is None else T_world_joint
+        poses = poses or MotionPoses(motion)
         soles = self.points.is_sole
-        positions = self.points.select(soles).positions(T)
+        positions = poses.map(self.points.select(soles).positions)
         heights = self.ground_heights(len(positions))[:, soles]
         depth = heights - positions @ self.ground.normal
         return float(np.nanmax(depth, initial=0.0))

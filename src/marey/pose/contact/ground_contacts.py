@@ -5,6 +5,7 @@ edges (`foot_plants`), the ground below them (`ground`), goals
 with weights, and inverse kinematics that reaches them (`inverse_kinematics`).
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -14,8 +15,9 @@ from marey.articulated.tables import make_nodes
 from marey.articulated.targets import TargetNames, match_targets
 from marey.errors import DataError
 from marey.motion import Contact, GroundPlane, Motion
-from marey.numerics import Array, Float
-from marey.numerics.robust import column_medians
+from marey.numerics import Array, Float, geometry
+from marey.numerics.procrustes import points_seen
+from marey.numerics.robust import group_medians
 from marey.numerics.thresholds import (
     FEW,
     MIN_POSE_POINTS,
@@ -39,9 +41,8 @@ from marey.pose.contact.inverse_kinematics import (
 )
 from marey.pose.contact.points import (
     ContactPoints,
+    MotionPoses,
     PointTracks,
-    Poses,
-    estimate_figure_height,
     find_contact_points,
     make_contact_points,
 )
@@ -78,16 +79,16 @@ def find_ground_contacts(motion: Motion, take: Take | None = None) -> GroundCont
         raise DataError(
             "motion", found="unevenly spaced frames", needed="frames at one rate"
         )
-    T_world_joint = motion.T_world_joint()
-    points = find_contact_points(motion, T_world_joint)
-    figure_height = estimate_figure_height(motion, T_world_joint)
+    poses = MotionPoses(motion)
+    points = find_contact_points(motion, poses)
+    figure_height = poses.figure_height
     if not figure_height > 0.0 or motion.n_frames < 2:
         points = points.select(np.zeros(0, dtype=np.int64))
-    positions = points.positions(T_world_joint)
+    positions = poses.map(points.positions)
     visibility = _visibility(motion, take, points)
     tracks = PointTracks(positions, visibility, motion.rate, figure_height)
     plants = find_foot_plants(detect_stance(tracks), tracks)
-    lowest = T_world_joint[..., 2, 3].min(axis=1)
+    lowest = poses.map(lambda T: T[..., 2, 3].min(axis=1))
     plants, planes = select_ground_plants(plants, tracks, lowest)
     used, index = np.unique(
         np.array([plant.point for plant in plants], dtype=np.int64), return_inverse=True
@@ -155,40 +156,45 @@ def reconcile_anchors(motion: Motion, contacts: GroundContacts) -> GroundContact
     """Return plants that a foot can reach: on the ground, and as far apart as it is."""
     positions = contacts.points.positions(motion.T_world_joint())
     first = positions[np.isfinite(positions).all(axis=(1, 2))][:1]
-    between = np.linalg.norm(first[:, :, None] - first[:, None], axis=-1).sum(axis=0)
+    between = geometry.lengths(first[:, :, None] - first[:, None]).sum(axis=0)
     return project_anchors(contacts, between)
 
 
-def contact_offset(
-    motion: Motion, contact: Contact, T_world_joint: Poses
-) -> Float[Array, " 3"]:
-    """Return the position of a contact in its joint's frame, in metres.
+def contact_offsets(
+    motion: Motion, contacts: Sequence[Contact], poses: MotionPoses
+) -> Float[Array, "contact 3"]:
+    """Return the position of each contact in its joint's frame, in metres.
 
     It is the median, over the frames of the contact, of the point of the bone at the
     anchor; NaN if the contact has no frame.
 
     Args:
         motion: The motion.
-        contact: One of its contacts.
-        T_world_joint: All poses of the motion.
+        contacts: Some of its contacts.
+        poses: The poses of the motion.
     """
-    frames = contact_frames(motion, contact)
-    joint = motion.skeleton.index(contact.joint)
-    T = T_world_joint[frames.start : frames.stop, joint]
+    spans = [contact_frames(motion, contact) for contact in contacts]
+    frames = [np.arange(span.start, span.stop) for span in spans]
+    frame = np.concatenate([np.zeros(0, dtype=np.int64), *frames])
+    contact = np.repeat(np.arange(len(spans)), [len(span) for span in spans])
+    joints = [motion.skeleton.index(contact.joint) for contact in contacts]
+    T = poses.at(frame, np.array(joints, dtype=np.int64)[contact])
+    anchor = np.array([contact.anchor for contact in contacts]).reshape(-1, 3)
     # R^T (x - t): the anchor in the joint's frame.
-    offsets = np.einsum("nij,ni->nj", T[:, :3, :3], contact.anchor - T[:, :3, 3])
-    offsets = offsets[np.isfinite(offsets).all(axis=1)]
-    return column_medians(offsets) if len(offsets) else np.full(3, np.nan)
+    offset = np.einsum("nij,ni->nj", T[:, :3, :3], anchor[contact] - T[:, :3, 3])
+    known = points_seen(offset)
+    return group_medians(offset[known], contact[known], len(contacts))
 
 
 def contact_frames(motion: Motion, contact: Contact) -> range:
     """Return the frames of a motion in which a contact lasts; none without a rate."""
     if np.isnan(motion.rate):
         return range(0)
-    first = np.ceil((contact.start - motion.start) * motion.rate - TIME_ROUNDING)
-    after = np.floor((contact.end - motion.start) * motion.rate + TIME_ROUNDING) + 1.0
-    first = np.clip(first, 0.0, motion.n_frames)
-    return range(int(first), int(np.clip(after, first, motion.n_frames)))
+    start = (contact.start - motion.start) * motion.rate - TIME_ROUNDING
+    end = (contact.end - motion.start) * motion.rate + TIME_ROUNDING
+    first = math.ceil(min(max(start, 0.0), motion.n_frames))
+    after = math.floor(min(max(end, -1.0), motion.n_frames - 1)) + 1
+    return range(first, max(first, after))
 
 
 def planted_spans(contacts: Sequence[Contact]) -> dict[str, list[tuple[float, float]]]:
@@ -209,7 +215,7 @@ def planted_spans(contacts: Sequence[Contact]) -> dict[str, list[tuple[float, fl
 
 
 def ground_contacts_of(
-    motion: Motion, T_world_joint: Poses | None = None
+    motion: Motion, poses: MotionPoses | None = None
 ) -> GroundContacts:
     """Return the foot plants and the ground that the contacts of a motion describe.
 
@@ -218,16 +224,15 @@ def ground_contacts_of(
 
     Args:
         motion: A motion with its contacts.
-        T_world_joint: All poses of the motion, if they are known already.
+        poses: The poses of the motion, if they are at hand.
     """
-    T = motion.T_world_joint() if T_world_joint is None else T_world_joint
     skeleton, plants = motion.skeleton, []
     ends = skeleton.is_end
+    places = contact_offsets(motion, motion.contacts, poses or MotionPoses(motion))
     joints: list[int] = []
     offsets: list[Array] = []
-    for contact in motion.contacts:
+    for contact, offset in zip(motion.contacts, places, strict=True):
         joint = skeleton.index(contact.joint)
-        offset = contact_offset(motion, contact, T)
         if not np.isfinite(offset).all():
             continue
         is_end = bool(ends[joint])
@@ -331,7 +336,7 @@ def _report_contacts(
 def _report_correction(before: Motion, after: Motion) -> Iterator[Finding]:
     """Yield a warning if a joint was moved far."""
     moved = (after.T_world_joint() - before.T_world_joint())[..., :3, 3]
-    distance = np.nan_to_num(np.linalg.norm(moved, axis=-1))
+    distance = np.nan_to_num(geometry.lengths(moved))
     frame, joint = np.unravel_index(int(distance.argmax()), distance.shape)
     largest = float(distance[frame, joint])
     if largest >= LARGE_CORRECTION_M:

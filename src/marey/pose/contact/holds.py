@@ -25,14 +25,14 @@ from marey.pose.contact.foot_plants import (
 from marey.pose.contact.ground import GroundContacts
 from marey.pose.contact.ground_contacts import (
     contact_frames,
-    contact_offset,
+    contact_offsets,
     find_ground_contacts,
 )
 from marey.pose.contact.points import (
     SAME_PLACE,
     ContactPoints,
+    MotionPoses,
     PointTracks,
-    estimate_figure_height,
     find_limb_tips,
 )
 from marey.tree import ancestors_of
@@ -99,18 +99,18 @@ def contacts_as_holds(
         motion: A motion with contacts, such as `solve_pose(..., contacts=True)` gives.
         strength: Stiffness of each hold, as a multiple of a marker's; above 0.
     """
-    T_world_joint = motion.T_world_joint()
+    contacts = [c for c in motion.contacts if contact_frames(motion, c)]
+    places = contact_offsets(motion, contacts, MotionPoses(motion))
     return tuple(
         Hold(
             joint=contact.joint,
-            point=contact_offset(motion, contact, T_world_joint),
+            point=place,
             target=contact.anchor,
             start=contact.start,
             end=contact.end,
             strength=strength,
         )
-        for contact in motion.contacts
-        if contact_frames(motion, contact)
+        for contact, place in zip(contacts, places, strict=True)
     )
 
 
@@ -171,7 +171,7 @@ def find_holds(
                 f"prop {name}", found=prop.n_frames, needed=f"{motion.n_frames} frames"
             )
     contacts = find_ground_contacts(motion)
-    if motion.n_frames < 2 or not estimate_figure_height(motion) > 0.0:
+    if motion.n_frames < 2 or not MotionPoses(motion).figure_height > 0.0:
         return ()
     tips = _LimbTips.of(motion)
     candidates = [
@@ -201,7 +201,7 @@ class _LimbTips:
         """Return the tips of a motion."""
         points, T_world_joint = find_limb_tips(motion), motion.T_world_joint()
         positions = points.positions(T_world_joint)
-        height = estimate_figure_height(motion)
+        height = MotionPoses(motion).figure_height
         visibility = np.ones(positions.shape[:2])
         parents = motion.skeleton.parent
         parent = parents[points.body].clip(min=0)

@@ -1,13 +1,15 @@
 """Contact points: the ends of bones and the markers that may touch the ground."""
 
 from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from marey.motion import Motion
 from marey.numerics import Array, Bool, Float, Int, geometry
-from marey.numerics.thresholds import FEW, MARKER_NOISE_M, VELOCITY_TIME_S
+from marey.numerics.thresholds import BLOCK_FRAMES, FEW, MARKER_NOISE_M, VELOCITY_TIME_S
 from marey.skeleton import Skeleton, rotating_joints
 
 Poses = Float[Array, "frame joint 4 4"]
@@ -61,14 +63,64 @@ class ContactPoints:
         )
 
 
+class MotionPoses:
+    """Poses of all joints of a motion, made in blocks of frames.
+
+    Together, those of a long recording would be several times as large as it is.
+    """
+
+    def __init__(self, motion: Motion) -> None:
+        self.motion = motion
+
+    @cached_property
+    def _single_block(self) -> Poses:
+        return self.motion.T_world_joint()
+
+    def blocks(self) -> Iterator[tuple[slice, Poses]]:
+        """Yield consecutive frames with the poses of all joints in them."""
+        motion = self.motion
+        if motion.n_frames <= BLOCK_FRAMES:
+            yield slice(None), self._single_block
+            return
+        for first in range(0, motion.n_frames, BLOCK_FRAMES):
+            frames = slice(first, first + BLOCK_FRAMES)
+            root, wxyz = motion.T_world_root[frames], motion.wxyz[frames]
+            yield frames, motion.skeleton.forward(root, wxyz)
+
+    def map(self, function: Callable[[Poses], Array]) -> Array:
+        """Return what a function makes of the poses of any frames, for all frames."""
+        return np.concatenate([function(T) for _, T in self.blocks()])
+
+    def at(self, frame: Int[Array, " pose"], joint: Int[Array, " pose"]) -> Array:
+        """Return single poses (pose, 4, 4), each of one joint in one frame."""
+        used, column = np.unique(joint, return_inverse=True)
+        return np.asarray(self.map(lambda T: T[:, used])[frame, column])
+
+    @cached_property
+    def figure_height(self) -> float:
+        """Height of the figure in metres; NaN without a complete frame.
+
+        The median over frames of the distance along z from the lowest to the highest
+        marker, or joint where there are no markers.
+        """
+        skeleton = self.motion.skeleton
+        joint, offset = skeleton.marker_joint, skeleton.marker_offset
+        if len(skeleton.marker_labels) > 1:
+            z = self.map(lambda T: _heights(T, joint, offset))
+        else:
+            z = self.map(lambda T: T[..., 2, 3])
+        z = z[np.isfinite(z).all(axis=1)]
+        return float(np.median(np.ptp(z, axis=1))) if len(z) else float("nan")
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PointTracks:
-    """Points through time: several, or a single one without its axis."""
+    """Points through time."""
 
-    positions: Float[Array, "frame *point 3"]
+    positions: Float[Array, "frame point 3"]
     """In metres; NaN where unknown."""
 
-    visibility: Float[Array, "frame *point"]
+    visibility: Float[Array, "frame point"]
     """Weight of each position, 0 to 1."""
 
     rate: float
@@ -82,14 +134,6 @@ class PointTracks:
         """Half of the window of the velocity, in frames."""
         return max(round(VELOCITY_WINDOW_S * self.rate), 1)
 
-    def point(self, index: int) -> "PointTracks":
-        """Return the track of one point."""
-        return replace(
-            self,
-            positions=self.positions[:, index],
-            visibility=self.visibility[:, index],
-        )
-
     def reverse(self) -> "PointTracks":
         """Return the tracks with time reversed."""
         return replace(
@@ -98,7 +142,7 @@ class PointTracks:
 
 
 def find_contact_points(
-    motion: Motion, T_world_joint: Poses | None = None
+    motion: Motion, poses: MotionPoses | None = None
 ) -> ContactPoints:
     """Return the points of a figure that may touch the ground.
 
@@ -109,18 +153,18 @@ def find_contact_points(
 
     Args:
         motion: The motion.
-        T_world_joint: All its poses, if they are known already.
+        poses: Its poses, if they are at hand.
     """
-    T = motion.T_world_joint() if T_world_joint is None else T_world_joint
+    poses = poses or MotionPoses(motion)
     every = _all_points(motion.skeleton)
     n_ends = np.count_nonzero(_is_observed_end(motion.skeleton))
     is_end = np.arange(len(every.joint)) < n_ends
-    height = _heights(T, every.joint, every.offset)
+    height = poses.map(lambda T: _heights(T, every.joint, every.offset))
     height = height[np.isfinite(height).all(axis=1)]
     if not height.size:
         return every.select(np.zeros(0, dtype=np.int64))
     low = np.quantile(height, FEW, axis=0)
-    tolerance = 0.5 * SAME_PLACE * estimate_figure_height(motion, T)
+    tolerance = 0.5 * SAME_PLACE * poses.figure_height
     parents, leaves = _parent_bodies(motion.skeleton), _leaf_bodies(motion.skeleton)
     keep = np.zeros(len(low), dtype=bool)
     for body in set(every.body.tolist()):
@@ -175,24 +219,6 @@ def make_contact_points(
     )
 
 
-def estimate_figure_height(motion: Motion, T_world_joint: Poses | None = None) -> float:
-    """Return the figure's height in metres; NaN without a complete frame.
-
-    The height is the median over frames of the distance along z from the lowest to the
-    highest marker, or joint where there are no markers.
-
-    Args:
-        motion: The motion.
-        T_world_joint: All its poses, if they are known already.
-    """
-    T = motion.T_world_joint() if T_world_joint is None else T_world_joint
-    skeleton, z = motion.skeleton, T[..., 2, 3]
-    if len(skeleton.marker_labels) > 1:
-        z = _heights(T, skeleton.marker_joint, skeleton.marker_offset)
-    z = z[np.isfinite(z).all(axis=1)]
-    return float(np.median(np.ptp(z, axis=1))) if len(z) else float("nan")
-
-
 def _heights(
     T_world_joint: Poses, joint: Int[Array, " point"], offset: Float[Array, "point 3"]
 ) -> Float[Array, "frame point"]:
@@ -232,7 +258,7 @@ def _lower_kind(
 def _is_at_sensor(skeleton: Skeleton, ends: Int[Array, " end"]) -> Bool[Array, " end"]:
     """Return which ends of bones are only the position of a sensor."""
     between = skeleton.offset[ends][:, None] - skeleton.T_joint_sensor[:, :3, 3]
-    same = np.linalg.norm(between, axis=-1) < MARKER_NOISE_M
+    same = geometry.lengths(between) < MARKER_NOISE_M
     same &= skeleton.parent[ends][:, None] == skeleton.sensor_joint
     return np.asarray(same.any(axis=1))
 

@@ -13,7 +13,7 @@ from marey.pose.contact.ground_contacts import (
     reconcile_anchors,
 )
 from marey.pose.contact.holds import Hold
-from marey.pose.contact.points import estimate_figure_height, find_contact_points
+from marey.pose.contact.points import MotionPoses, find_contact_points
 from marey.pose.options import PhysicsOptions
 from marey.take import Take
 
@@ -119,7 +119,7 @@ def _make_soles(contacts: GroundContacts, motion: Motion, nodes: Nodes) -> Soles
     height = contacts.ground_heights(motion.n_frames)
     stands = np.zeros(height.shape, dtype=bool)
     # A marker stands at a height of its own, and nowhere while its foot is in the air.
-    nowhere = _lowest_anchor(contacts) - estimate_figure_height(motion)
+    nowhere = _lowest_anchor(contacts) - MotionPoses(motion).figure_height
     height[:, ~points.is_sole] = nowhere
     for plant in contacts.plants:
         stands[plant.frames, plant.point] = True

@@ -19,7 +19,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from marey.numerics import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.numerics.resampling import symmetric_sample
 from marey.numerics.thresholds import (
     CERTAIN_SD,
@@ -226,7 +226,7 @@ def pair_deviations(points: Float[Array, "frame marker 3"]) -> PairStats:
     """
     mean, sd = [], []
     for marker in range(points.shape[1]):
-        distance = np.linalg.norm(points - points[:, marker : marker + 1], axis=-1)
+        distance = geometry.lengths(points - points[:, marker : marker + 1])
         known = np.ma.masked_invalid(distance)
         mean.append(known.mean(axis=0).filled(np.nan))
         sd.append(known.std(axis=0).filled(np.nan))
