@@ -488,6 +488,23 @@ def test_a_take_of_another_subject_is_reported_and_solved_by_itself():
     np.testing.assert_array_equal(same.skeleton.lengths, skeleton.lengths)
 
 
+def test_a_take_that_contradicts_the_others_has_no_part_in_the_fit(tmp_path):
+    root, out = tmp_path / "library", tmp_path / "out"
+    (root / "S").mkdir(parents=True)
+    long = synth.linkage().record(markers=4, seconds=4.0, rate=50.0, noise=0.0005)
+    names = ("take0", "take1", "take2", "other")
+    for name, points in zip(names, np.split(long.points, 4), strict=True):
+        size = 1.2 if name == "other" else 1.0
+        take = marey.Take(rate=50.0, points=size * points, labels=long.labels)
+        marey.write(take, root / "S" / f"{name}.c3d")
+    summary = again(root, out, formats=("bvh",))
+    fit = read_record(out / "subjects/S.record.json").facts["fit"]
+    assert fit["others"] == ["S/other.c3d"]
+    assert fit["takes"] == [f"S/take{number}.c3d" for number in range(3)]
+    assert summary.codes["other-subject"] == 1
+    assert summary.done == 4
+
+
 def test_a_take_that_fits_badly_is_solved_by_itself_though_its_bones_hardly_move():
     """Bones are compared at joints that move; those of a larger figure do not here."""
     take = rods_of(noise=0.0)
