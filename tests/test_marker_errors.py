@@ -13,6 +13,7 @@ from marey.cleaning import (
     find_spikes,
     undo_marker_slips,
 )
+from marey.cleaning.outliers.runs import JUMP_RATIO, find_position_runs, may_jump
 from marey.errors import OptionError
 from marey.numerics import geometry
 
@@ -226,3 +227,20 @@ def test_solve_undoes_a_slip_and_reports_it(walker):
 def test_a_level_that_is_no_probability_is_refused(exact):
     with pytest.raises(OptionError, match="level"):
         find_marker_slips(exact[1], level=0.0)
+
+
+def test_only_paths_that_may_jump_have_runs_of_outliers(rng):
+    """Of smooth paths, paths with a spike and paths with gaps, none is left out."""
+    points = np.cumsum(rng.normal(scale=1e-3, size=(90, 30, 3)), axis=0)
+    points[40, 10:20] += 0.2
+    points[60:63, 15:25] = np.nan
+    limits = JUMP_RATIO, 0.02
+    may = may_jump(points, *limits)
+    found = [
+        bool(list(find_position_runs(points[:, k], 100.0, *limits, 20)))
+        for k in range(30)
+    ]
+    assert sum(found) >= 10
+    assert not (np.array(found) & ~may).any()
+    np.testing.assert_array_equal(may[:10], False)
+    np.testing.assert_array_equal(may[10:25], True)

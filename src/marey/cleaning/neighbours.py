@@ -16,6 +16,7 @@ from marey.numerics.procrustes import points_seen
 from marey.numerics.resampling import evenly_spaced
 from marey.numerics.robust import ABS_Q90_SD, Q10_Q90_SD, finite_median
 from marey.numerics.thresholds import (
+    BLOCK_FRAMES,
     FEW,
     MIN_POSE_POINTS,
     MIN_SAMPLES,
@@ -88,17 +89,19 @@ def find_neighbours(
     lag = min(max(round(0.5 * MOTION_TIME_S * rate), 1), len(points) // 2)
     frames = np.arange(len(points) - lag)[evenly_spaced(len(points))]
     now, later = (
-        points[sample].transpose(1, 2, 0).copy() for sample in (frames, frames + lag)
+        points[sample].transpose(2, 1, 0).copy() for sample in (frames, frames + lag)
     )
     # Of all pairs the deviation of the change within the lag, that over the take, and
     # the median of the distance, in metres; infinite where unknown.
     statistics = np.full((3, n, n), np.inf)
+    # Else only whether the change is known would count, and it is if all are seen.
+    needs_change = labels_doubtful or not points_seen(points).all()
     for k in range(n - 1):
-        distance, later_distance = (
-            np.sqrt(np.sum((position[k + 1 :] - position[k]) ** 2, axis=1))
-            for position in (now, later)
-        )
-        (change,) = row_quantiles(np.abs(later_distance - distance), (MOST,))
+        distance = _distances_to_later(now, k)
+        change = np.zeros(n - 1 - k)
+        if needs_change:
+            later_distance = _distances_to_later(later, k)
+            (change,) = row_quantiles(np.abs(later_distance - distance), (MOST,))
         median, sd = row_median_and_sd(distance)
         statistics[:, k, k + 1 :] = change / ABS_Q90_SD, sd, median
         statistics[:, k + 1 :, k] = statistics[:, k, k + 1 :]
@@ -115,6 +118,14 @@ def find_neighbours(
         np.take_along_axis(distance, index, axis=1),
         max(MOTION_TIME_S * rate, 1.0),
     )
+
+
+def _distances_to_later(
+    position: Float[Array, "3 marker frame"], marker: int
+) -> Float[Array, "later frame"]:
+    """Return the distances of a marker to those after it, in metres."""
+    x, y, z = position[:, marker + 1 :] - position[:, marker, None]
+    return np.asarray(np.sqrt(x * x + y * y + z * z))
 
 
 def distance_deviation(
@@ -321,9 +332,11 @@ class MarkerPredictor:
 
         It is known for a step of one frame that follows a step of one frame.
         """
-        before, then, now = self.points[:-2], self.points[1:-1], self.points[2:]
         size = np.full(self.points.shape[:2], np.inf)
-        size[2:] = np.linalg.norm(now - 2.0 * then + before, axis=-1)
+        for first in range(0, len(size) - 2, BLOCK_FRAMES):
+            points = self.points[first : first + BLOCK_FRAMES + 2]
+            change = points[2:] - 2.0 * points[1:-1] + points[:-2]
+            size[first + 2 : first + 2 + len(change)] = geometry.lengths(change)
         size[np.isnan(size)] = np.inf
         return np.asarray(size[self.steps.end, self.steps.marker])
 

@@ -336,6 +336,8 @@ def _scores(
 
 def runs(flags: Bool[Array, " frame"]) -> list[tuple[int, int]]:
     """Return the first and last frame of every run of set flags."""
+    if not flags.any():
+        return []
     edge = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]])))
     return [(first, end - 1) for first, end in edge.reshape(-1, 2).tolist()]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from marey.motion import GroundPlane
-from marey.numerics import Array, Float, geometry
+from marey.numerics import Array, Float, Int, geometry
 from marey.numerics.thresholds import FEW, MIN_SAMPLES, MOST
 from marey.take import Take
 
@@ -75,8 +75,7 @@ def estimate_ground(take: Take) -> GroundEstimate | None:
     lowest = above.min(axis=1)
     highest = np.where(seen, height, -np.inf).max(axis=1)
     extent = float(np.median(highest - lowest))
-    speed = geometry.lengths(np.gradient(points, axis=0)) * take.rate
-    lowest_speed = speed[np.arange(len(speed)), above.argmin(axis=1)]
+    lowest_speed = _speeds(points, above.argmin(axis=1)) * take.rate
     with np.errstate(invalid="ignore"):
         still = lowest[lowest_speed <= MAX_STILL_SPEED * extent]
     if len(still) < MIN_SAMPLES:
@@ -88,6 +87,16 @@ def estimate_ground(take: Take) -> GroundEstimate | None:
         still_fraction=len(still) / len(take.times),
         extent=extent,
     )
+
+
+def _speeds(
+    points: Float[Array, "frame point 3"], chosen: Int[Array, " frame"]
+) -> Float[Array, " frame"]:
+    """Return the speed of one point in each frame, in metres per frame."""
+    frame = np.arange(len(points))
+    before, after = np.maximum(frame - 1, 0), np.minimum(frame + 1, len(points) - 1)
+    moved = geometry.lengths(points[after, chosen] - points[before, chosen])
+    return np.asarray(moved / (after - before))
 
 
 def find_other_up_axis(take: Take) -> str:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from marey.cleaning.arrays import Array, Frames, Path, Values, Vectors
-from marey.numerics import Float
+from marey.cleaning.arrays import Array, Frames, Path, Vectors
+from marey.numerics import Bool, Float, geometry
 from marey.numerics.procrustes import points_seen
-from marey.numerics.thresholds import MOTION_TIME_S
+from marey.numerics.robust import column_medians
+from marey.numerics.thresholds import BLOCK_FRAMES, MOTION_TIME_S
 
 JUMP_RATIO = 8.0
 """Deviation of a step relative to the median of its time above which it is a jump.
@@ -29,18 +30,18 @@ Distances = Callable[[slice, slice], Float[Array, "channel pair"]]
 slice may have one frame."""
 
 
-def step_deviation(step: Float[Array, "step k"]) -> Values:
+def step_deviation(step: Float[Array, "step *path 3"]) -> Float[Array, "step *path"]:
     """Return the distance of each step from the median of the five steps around it.
 
     Beyond the ends steps are mirrored.
     """
-    around = np.pad(step, ((2, 2), (0, 0)), mode="reflect")
+    around = np.concatenate([step[2:0:-1], step, step[-2:-4:-1]])
     a, b, c, d, e = (around[k : k + len(step)] for k in range(5))
     low = np.maximum(np.minimum(a, b), np.minimum(c, d))
     high = np.minimum(np.maximum(a, b), np.maximum(c, d))
     low, high = np.minimum(low, high), np.maximum(low, high)
     median = np.maximum(low, np.minimum(e, high))
-    return np.asarray(np.linalg.norm(step - median, axis=1))
+    return geometry.lengths(step - median)
 
 
 def local_median(
@@ -56,8 +57,8 @@ def local_median(
 
 def _overall_median(size: Float[Array, "channel step"]) -> Float[Array, "channel 1"]:
     """Return the median of each channel without zeros, which are no motion."""
-    medians = [np.median(row[row > 0.0]) if row.any() else 0.0 for row in size]
-    return np.array(medians)[:, None]
+    moving = np.where(size > 0.0, size, np.nan)
+    return np.asarray(np.nan_to_num(column_medians(moving.T))[:, None])
 
 
 def _step_threshold(
@@ -127,6 +128,33 @@ def find_outlier_runs(
             yield 0, first - 1
         elif len(frames) - first < MIN_FRAMES and first == jumps[-1]:
             yield first, len(frames) - 1
+
+
+def may_jump(
+    points: Float[Array, "frame marker 3"], ratio: float, minimum: float
+) -> Bool[Array, " marker"]:
+    """Return which paths `find_position_runs` may find a run in.
+
+    Those with missing frames, and those with a step that deviates from the steps around
+    it more than the median of the path allows.
+
+    Args:
+        points: Paths in metres, NaN where unknown.
+        ratio: Deviation of a step relative to the median that is a jump.
+        minimum: Smallest deviation of a jump, in metres.
+    """
+    may = np.asarray(~points_seen(points).all(axis=0))
+    if len(points) < MIN_FRAMES:
+        return may
+    n_together = max(BLOCK_FRAMES // len(points), 1)
+    whole = np.flatnonzero(~may)
+    for first in range(0, len(whole), n_together):
+        some = whole[first : first + n_together]
+        step = np.diff(points[:, some], axis=0)
+        deviation = step_deviation(step).T
+        limit = np.maximum(ratio * _overall_median(deviation), minimum)
+        may[some] = (deviation > limit).any(axis=1)
+    return may
 
 
 def find_position_runs(

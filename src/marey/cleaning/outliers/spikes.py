@@ -6,8 +6,8 @@ from marey.cleaning.arrays import Array, Markers, Values
 from marey.cleaning.neighbours import MarkerPredictor, find_neighbours
 from marey.cleaning.options import CleanOptions
 from marey.cleaning.outliers.mask import Outlier, drop_frequent
-from marey.cleaning.outliers.runs import JUMP_RATIO, find_position_runs
-from marey.numerics import Bool, Int, robust
+from marey.cleaning.outliers.runs import JUMP_RATIO, find_position_runs, may_jump
+from marey.numerics import Bool, Int, geometry, robust
 from marey.numerics.thresholds import FEW, MIN_POSE_POINTS
 from marey.take import Take
 
@@ -39,7 +39,7 @@ def find_spikes(take: Take, options: CleanOptions | None = None) -> tuple[Outlie
     limits = JUMP_RATIO, chosen.min_spike, int(chosen.max_outlier * take.rate)
     runs = [
         (marker, *run)
-        for marker in range(len(take.labels))
+        for marker in np.flatnonzero(may_jump(take.points, *limits[:2])).tolist()
         for run in find_position_runs(take.points[:, marker], take.rate, *limits)
     ]
     if not runs:
@@ -64,8 +64,10 @@ def find_zeros(take: Take, options: CleanOptions | None = None) -> tuple[Outlier
         take: The recording.
         options: Thresholds.
     """
-    outliers = []
-    distance = np.linalg.norm(take.points, axis=-1)
+    outliers: list[Outlier] = []
+    distance = geometry.lengths(take.points)
+    if distance.all():
+        return ()
     for label, of_marker in zip(take.full_labels, distance.T, strict=True):
         nearest = np.min(of_marker[of_marker > 0.0], initial=np.inf)
         if (options or CleanOptions()).min_jump < nearest < np.inf:
@@ -166,7 +168,7 @@ class _NeighbourTest:
         """
         marker, first, _ = runs.T
         predicted = self.predictor.predict(marker, before, first)
-        distance = np.linalg.norm(self.take.points[first] - predicted[:, None], axis=-1)
+        distance = geometry.lengths(self.take.points[first] - predicted[:, None])
         distance[np.arange(len(runs)), marker] = np.inf
         limit = self.predictor.limit(marker, first - before)
         limit = np.fmax(limit, self.options.min_spike)

@@ -20,6 +20,7 @@ from marey.cleaning.slips.sensor_likelihood import (
 from marey.cleaning.slips.sensors import SensorSlip
 from marey.numerics import Bool, Float, Int, geometry
 from marey.numerics.noise import rms_length
+from marey.numerics.procrustes import poses_seen
 from marey.numerics.robust import finite_median
 from marey.numerics.thresholds import (
     FEW,
@@ -269,7 +270,7 @@ class SlipSearch:
 
 def _is_rotation(T: Poses) -> bool:
     """Return whether orientations neither scale nor shear, which spoils residuals."""
-    R = T[np.isfinite(T).all(axis=(1, 2)), :3, :3]
+    R = T[poses_seen(T), :3, :3]
     error = np.abs(R.swapaxes(1, 2) @ R - np.eye(3)).max(initial=0.0)
     return bool(error < MAX_NON_ROTATION)
 
