@@ -104,8 +104,9 @@ def rotation_shrinkage(
 
     (METHODS.md, Sec. 2.2.)
     """
-    trace = np.trace(rotation_covariance, axis1=-2, axis2=-1)[..., None, None]
-    return np.asarray(np.eye(3) - 0.5 * (trace * np.eye(3) - rotation_covariance))
+    identity = np.eye(3)
+    trace = np.einsum("...ii->...", rotation_covariance)[..., None, None]
+    return np.asarray(identity - 0.5 * (trace * identity - rotation_covariance))
 
 
 def estimate_pose_noise(

@@ -70,6 +70,9 @@ def sample_takes(
         takes: Markers of every take.
         frames_per_take: Most frames of a take on average.
     """
+    if len(takes) == 1:
+        frames = sample_frames(takes[0], max(frames_per_take, MIN_SAMPLES))
+        return np.asarray(takes[0][frames])
     spread = np.array([pose_spread(points) for points in takes])
     share = spread / spread.sum() if spread.any() else 1.0 / len(takes)
     counts = np.maximum(frames_per_take * len(takes) * share, MIN_SAMPLES)
@@ -84,7 +87,7 @@ def sample_takes(
 def pose_spread(points: Float[Array, "frame marker _"]) -> float:
     """Return the rms change of the distances between markers over time, in metres."""
     points = points[sample_frames(points, MIN_SAMPLES), :, :3]
-    distance = np.linalg.norm(points[:, :, None] - points[:, None], axis=-1)
+    distance = geometry.lengths(points[:, :, None] - points[:, None])
     seen = np.isfinite(distance)
     count = np.maximum(seen.sum(axis=0), 1)
     mean = np.where(seen, distance, 0.0).sum(axis=0) / count

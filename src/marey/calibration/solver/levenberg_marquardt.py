@@ -217,11 +217,14 @@ def _eliminate(
 
     The factor is the inverse of their block times their coupling and right side.
     """
-    rest = np.delete(np.arange(len(A)), some)
-    coupling = np.column_stack([A[np.ix_(some, rest)], b[some]])
-    X = np.linalg.solve(A[np.ix_(some, some)], coupling)
-    product = A[np.ix_(rest, some)] @ X
-    return A[np.ix_(rest, rest)] - product[:, :-1], b[rest] - product[:, -1], X
+    is_rest = np.ones(len(A), dtype=bool)
+    is_rest[some] = False
+    rest = np.flatnonzero(is_rest)
+    of_some, of_rest = A[some], A[rest]
+    coupling = np.concatenate([of_some[:, rest], b[some, None]], axis=1)
+    X = np.linalg.solve(of_some[:, some], coupling)
+    product = of_rest[:, some] @ X
+    return of_rest[:, rest] - product[:, :-1], b[rest] - product[:, -1], X
 
 
 def eliminate_session(

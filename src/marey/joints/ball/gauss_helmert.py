@@ -94,7 +94,7 @@ def fit_gauss_helmert(
     A, (P, B_a, B_b) = np.empty((n, 3, 6)), np.empty((3, n, 3, 3))
     H, g, determined = np.empty((6, 6)), np.empty(6), np.empty((2, 3, 3))
     C, K, u = np.stack([C_a, C_b]), np.stack([np.eye(3)] * 2), start.copy()
-    weight, square, steps = np.ones(n), np.empty(n), list[float]()
+    weight, square, steps, held = np.ones(n), np.empty(n), list[float](), free @ free.T
     for iteration in range(MAX_ITERATIONS):
         model = (C_a, C_b, *K, position_variance, A, B_a, B_b, P, m, determined)
         if not linearise(R_a_b, t_a_b, u, w_a, w_b, *model):
@@ -104,7 +104,7 @@ def fit_gauss_helmert(
             weight = tukey_weights(m, P)
         sum_normal_equations(A, P, m, weight, H, g)
         # Stiffness along the free directions holds the centres there.
-        stiff = H + np.trace(H) * free @ free.T
+        stiff = H + H.trace() * held
         if not np.isfinite(stiff).all():
             return None
         du = np.linalg.lstsq(stiff, g, rcond=1e-13)[0]

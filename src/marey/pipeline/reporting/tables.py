@@ -12,7 +12,7 @@ import numpy as np
 
 from marey.joints.ball.pair_frames import correlation_length
 from marey.motion import Motion
-from marey.numerics import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.pipeline.reporting.readiness import assess_joints
 from marey.pose.measure import MotionMeasures, measure_motion
 from marey.report import Table
@@ -152,11 +152,12 @@ def _residual_rows(motions: tuple[_MeasuredMotion, ...]) -> tuple[Row, ...]:
     for subject, number, motion, measures in motions:
         bones = _bone_of_each_target(motion.skeleton)
         for name, residual_m in _residuals(measures):
-            if np.isfinite(residual_m).any():
-                frame = int(np.nanargmax(residual_m))
-                rms, worst = np.sqrt(np.nanmean(residual_m**2)), residual_m[frame]
-                row = (name, bones[name], _in_mm(rms), _in_mm(worst), frame)
-                rows.append((*row, number, subject))
+            known = np.flatnonzero(np.isfinite(residual_m))
+            if len(known):
+                seen = residual_m[known]
+                rms, worst = np.sqrt(seen @ seen / len(seen)), int(seen.argmax())
+                row = (name, bones[name], _in_mm(rms), _in_mm(seen[worst]))
+                rows.append((*row, int(known[worst]), number, subject))
     rms_column = 2
     return tuple(sorted(rows, key=lambda row: -float(row[rms_column])))
 
@@ -167,7 +168,7 @@ def _residuals(
     """Yield the distance of every marker and sensor from its model position."""
     yield from zip(measures.labels, measures.distances.T, strict=True)
     for name, (position, _) in measures.sensors.items():
-        yield name, np.linalg.norm(position, axis=-1)
+        yield name, geometry.lengths(position)
 
 
 def _bone_of_each_target(skeleton: Skeleton) -> dict[str, str]:

@@ -430,7 +430,8 @@ def _label_findings(
 ) -> Iterator[Finding]:
     """Yield the swaps and the doubtful labels."""
     used = match.used
-    labels = [take.full_labels[i] for i in used]
+    full_labels = take.full_labels
+    labels = [full_labels[i] for i in used]
     for (i, j), gain in check.swaps.items():
         message = (
             f"{labels[i]} and {labels[j]} are probably swapped: each moves with the "
