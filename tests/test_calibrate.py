@@ -245,6 +245,15 @@ def test_standard_deviations_are_consistent_with_white_noise():
     assert 0.9 < np.sqrt(np.mean(np.square(z))) < 1.1
 
 
+def test_soft_tissue_of_one_body_is_no_rounding_of_exact_ones(rng):
+    """Most markers fit to the last digit; those that do not are not white."""
+    true = linkage(rng, BRANCHED)
+    take = record_take(true, random_rotations(rng, 6, 300, 0.5), rng)
+    skin = np.sin(np.linspace(0, 9, 300)[:, None, None] + rng.normal(size=(1, 4, 3)))
+    take.points[:, -4:] += 2.0 * MILLIMETRE * skin
+    assert calibrate(true, take).white_share < 0.05
+
+
 def test_white_noise_is_distinguished_from_soft_tissue(rng):
     true = linkage(rng, BRANCHED)
     wxyz = random_rotations(rng, 6, 300, 0.5)

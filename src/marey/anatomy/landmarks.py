@@ -21,6 +21,7 @@ LANDMARKS_OF_SEGMENT = {
     vrm.LOWER_ARM: ("wrist_outer", "wrist_inner"),
     vrm.UPPER_LEG: ("knee_outer", "knee_inner"),
     vrm.LOWER_LEG: ("ankle_outer", "ankle_inner"),
+    vrm.FOOT: ("heel", "toe", "forefoot_inner", "forefoot_outer"),
 }
 """The landmarks that move with each segment, without its side."""
 

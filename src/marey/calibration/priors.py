@@ -169,6 +169,20 @@ class Prior:
         terms.append((columns.joint_offset[segment], precision))
         self.add(terms, precision @ offset, 1.0, sessions=sessions)
 
+    def add_mean_prior(
+        self,
+        markers: list[int],
+        mean: Float[Array, " 3"],
+        sd: float,
+        *,
+        sessions: tuple[int, ...],
+    ) -> None:
+        """Add: markers of one segment have this mean offset, in these sessions."""
+        column = self.model.columns.marker_offset[markers]
+        terms = [(start, EYE / len(markers)) for start in column]
+        if sessions:
+            self.add(terms, mean, sd, sessions=sessions)
+
     def add_mirror_prior(self, left: int, right: int, sd: float) -> None:
         """Add: two joints of one parent are mirror images; y points to the left."""
         column = self.model.columns.joint_offset

@@ -20,6 +20,8 @@ from marey.calibration.model import KinematicModel
 from marey.numerics import Array, Float, geometry
 from marey.numerics.thresholds import MIN_SAMPLES, MOST
 
+INNER_OUTER = ("inner", "outer")
+
 LEFTWARD = dict(zip(SIDES, (1.0, -1.0), strict=True))
 """Sign of the lateral direction of each side along the axis to the left."""
 
@@ -39,6 +41,12 @@ ALONG_KNEE_SD_M = 0.006
 them, in metres: the middle is its centre by definition, but for skin that is thicker on
 one side. Lower keeps knees nearer to the middle. Chosen on the computed walks of
 Arnold: lower is better in noise and worse without."""
+
+ANKLE_FROM_HEEL_M = (0.070, 0.040)
+"""Centre of the ankle from the marker on the heel, along the line to the forefoot and
+up from it towards the hip, in metres. Higher moves it forward and up. Means of 11
+people of six laboratories with markers on both malleoli: forward 53 to 84 mm, up 32 to
+49 mm; without any one laboratory they change by 4 mm at most."""
 
 SHOULDER_SD_M, CLAVICLE_SD_M, NECK_SD_M, LUMBAR_SD_M = 0.020, 0.015, 0.025, 0.030
 """Standard deviations of the other joints in metres; that of the shoulder also serves
@@ -181,6 +189,8 @@ class ReferencePose:
         """Add knee and ankle."""
         hip = self.joints[side + vrm.UPPER_LEG].position
         has_ankle = bool(self.landmarks(side, "ankle_outer"))
+        if not has_ankle:
+            self._add_ankle_of_foot(side)
         if not self.landmarks(side, "knee_outer"):
             return
         bone = hip - self._mean(self.landmarks(side, "knee_outer"))
@@ -192,10 +202,27 @@ class ReferencePose:
         thigh = _axes_from_up_and_left(hip - knee.position, left)
         self.axes[side + vrm.UPPER_LEG] = thigh
         if has_ankle:
-            ankle, _ = self._between(side, "ankle", lateral)
-            self.joints[side + vrm.FOOT] = ankle
-            shank = _axes_from_up_and_left(knee.position - ankle.position, left)
+            self.joints[side + vrm.FOOT], _ = self._between(side, "ankle", lateral)
+        if side + vrm.FOOT in self.joints:
+            ankle = self.joints[side + vrm.FOOT].position
+            shank = _axes_from_up_and_left(knee.position - ankle, left)
             self.axes[side + vrm.LOWER_LEG] = self.axes[side + vrm.FOOT] = shank
+
+    def _add_ankle_of_foot(self, side: str) -> None:
+        """Add an ankle without malleoli, from heel and forefoot."""
+        inner, outer = (self.landmarks(side, f"forefoot_{n}") for n in INNER_OUTER)
+        heel = self.landmarks(side, "heel")
+        front = self.landmarks(side, "toe") or (inner and outer and [*inner, *outer])
+        if not heel or not front:
+            return
+        back = self._mean(heel)
+        up = self.joints[side + vrm.UPPER_LEG].position - back
+        axes = _axes_from_up_and_left(self._mean(front) - back, up)
+        forward, upward = np.multiply(ANKLE_FROM_HEEL_M, self.scale)
+        center = back + forward * axes[:, 2] + upward * axes[:, 1]
+        self.joints[side + vrm.FOOT] = JointRegression(
+            center, [*heel, *front], LANDMARK_SD_M
+        )
 
     def _between(
         self, side: str, joint: str, lateral: Float[Array, " 3"]
