@@ -183,6 +183,13 @@ def test_hinges_and_limits_are_kept_unless_freed(take, true):
     assert np.isnan(freed.skeleton.limits).all()
 
 
+def test_joints_of_a_given_skeleton_need_no_motion(take, true):
+    """Whatever is known about them comes with the skeleton."""
+    tables = marey.solve(take, skeleton=true).report.tables
+    assert "to move" not in tables
+    assert {"bones", "joints", "residuals"} <= set(tables)
+
+
 def test_a_skeleton_of_something_else_is_refused(take):
     with pytest.raises(marey.OptionError, match=r"% alike .* that correspond to Hips"):
         marey.solve(take, skeleton=synth.linkage().skeleton)

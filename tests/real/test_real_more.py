@@ -146,6 +146,17 @@ def test_the_bones_of_inertial_sensors_are_joined(xsens):
     assert finding.value == pytest.approx(miss.max(), rel=1e-6)
 
 
+def test_legs_that_never_moved_are_as_long_as_the_program_has_them(xsens):
+    """The segments begin in their joints, and the file states the same bones."""
+    found = marey.solve(xsens / "test_mocap.mvnx").skeleton
+    stated = marey.read_skeleton(xsens / "test_mocap.mvnx")
+    for side in ("Left", "Right"):
+        for part in ("LowerLeg", "Foot", "Toe"):
+            bones = [one.lengths[one.index(side + part)] for one in (found, stated)]
+            assert bones[0] == pytest.approx(bones[1], abs=1e-3), side + part
+            assert not found.length_sd[found.index(side + part)] < 1.0
+
+
 def test_mvnx_and_bvh_of_one_take_agree(xsens):
     mvnx = marey.read_motion(xsens / "test_mocap.mvnx")
     bvh = marey.read_motion(xsens / "test_mocap.bvh", unit="cm")

@@ -37,7 +37,7 @@ def calibration_findings(skeleton: Skeleton, fit: CalibrationFit) -> Iterator[Fi
             "calibrate",
             "info",
             "the markers move with the skin, so all frames count as one sample and "
-            "standard deviations are large: markers over bone and tight clothing help",
+            "standard deviations are large: attach markers over bone",
             value=fit.white_share,
         )
     is_person = fit.initial.problem.is_person

@@ -221,11 +221,8 @@ def compare_lengths(found: Lengths, true: Lengths) -> scores.SkeletonScore:
 
 
 def moving_joints(skeleton: Skeleton) -> Array:
-    """Return the joints that rotate: all except the root and fixed joints."""
-    return np.array(
-        [j for j, kind in enumerate(skeleton.kind) if kind not in ("root", "fixed")],
-        dtype=np.int64,
-    )
+    """Return the joints that a pose rotates, except the root."""
+    return np.flatnonzero(skeleton.rotates)[1:]
 
 
 def compare_motion(found: Motion, true: Motion) -> scores.MotionScore:

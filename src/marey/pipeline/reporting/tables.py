@@ -25,6 +25,8 @@ Row = tuple[str | float | int, ...]
 def add_tables(solution: Solution) -> Solution:
     """Return the solution with the tables of its skeletons and motions."""
     subjects = solution.subjects
+    # Joints of a skeleton that is given need no motion.
+    found = () if solution.options.get("skeleton") is not None else subjects
     motions = tuple(_measured_motions(solution))
     tables = {
         "bones": Table(
@@ -40,7 +42,7 @@ def add_tables(solution: Solution) -> Solution:
         ),
         "to move": Table(
             ("joint", "state", "known %", "what to do", "subject"),
-            tuple(row for subject in subjects for row in _readiness_rows(subject)),
+            tuple(row for subject in found for row in _readiness_rows(subject)),
         ),
         "residuals": Table(
             ("marker", "bone", "rms mm", "worst mm", "at frame", "take", "subject"),

@@ -12,10 +12,12 @@ from marey.anatomy.whole_person import (
     complete_person,
     hinge_toes,
 )
+from marey.bodies import Bodies
 from marey.calibration import CalibrateOptions, calibrate
 from marey.errors import OptionError
+from marey.joint_fits import JointFits
 from marey.motion import GroundPlane
-from marey.numerics import Bool
+from marey.numerics import Bool, geometry
 from marey.numerics.thresholds import MIN_SAMPLES
 from marey.pipeline.options import SolveOptions, performer_known, session_numbers
 from marey.pipeline.posing.holds import check_held_joints, choose_holds, read_holds
@@ -40,7 +42,7 @@ from marey.segmentation.methods.sensors import recognise_program
 from marey.skeleton import Skeleton
 from marey.solution import Subject
 from marey.take import Take
-from marey.tree import ancestors_of
+from marey.tree import Tree, ancestors_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,8 +82,9 @@ def build_subjects(fit: BodyFit, options: SolveOptions) -> tuple[SubjectFit, ...
         name = options.subject or performer.names[0]
         return (_subject(name, performer, fit, options),)
     bodies, tree = concatenate_takes(fit.bodies), fit.tree
-    skeletons = build_skeletons(bodies, fit.joints, tree)
-    rolls = unknown_rolls(bodies, fit.joints, tree)
+    joints = _place_still_joints(bodies, fit.joints, tree)
+    skeletons = build_skeletons(bodies, joints, tree)
+    rolls = unknown_rolls(bodies, joints, tree)
     largest = max(skeletons, key=lambda skeleton: len(skeleton.names))
     subjects: list[SubjectFit] = []
     for root, skeleton, guessed in zip(tree.roots, skeletons, rolls, strict=True):
@@ -93,6 +96,27 @@ def build_subjects(fit: BodyFit, options: SolveOptions) -> tuple[SubjectFit, ...
         subject = _subject(name, skeleton, fit, options)
         subjects.append(replace(subject, unknown_rolls=guessed))
     return tuple(subjects)
+
+
+def _place_still_joints(bodies: Bodies, joints: JointFits, tree: Tree) -> JointFits:
+    """Return the joints with those that never moved where a known program has them.
+
+    The segments of these programs begin in the joints with their parents. How uncertain
+    the centres are stays as it was.
+    """
+    _, parents = recognise_program(bodies.take.sensor_names)
+    centers = np.stack([joints.center_a, joints.center_b], axis=1)
+    for body, row in enumerate(tree.edge.tolist()):
+        above = int(tree.parent[body])
+        is_known = row >= 0 and parents.get(bodies.names[body]) == bodies.names[above]
+        if is_known and joints.kind[row] == "fixed":
+            T_world_parent = bodies.T_world_body[:, above]
+            origin = bodies.T_world_body[:, body, :3, 3]
+            in_parent = geometry.apply(geometry.inverse(T_world_parent), origin)
+            is_body = joints.pair[row] == body
+            centers[row, is_body] = 0.0
+            centers[row, ~is_body] = np.nanmedian(in_parent, axis=0)
+    return replace(joints, center_a=centers[:, 0], center_b=centers[:, 1])
 
 
 def _subject(

@@ -240,14 +240,12 @@ def note_poses_as_points(
     """Keep findings about the points that were read as poses."""
     if not poses.axis_points:
         return
-    seen = np.isfinite(poses.T_world_segment[..., 0, 0]).mean()
     length = np.median(poses.length)
     example = ", ".join(names[point][1] for point in poses.axis_points[0])
     file.note(
         "poses-from-points",
-        f"took {len(poses.points)} points as the poses of {len(poses.axis_points)} "
-        f"segments, such as {example}: so named, their axes {length:.4g} {unit} long "
-        f"and at right angles in {seen:.0%} of the frames; "
+        f"took {len(poses.points)} points for the poses of {len(poses.axis_points)} "
+        f"segments, such as {example}, by names and axes of {length:.4g} {unit}; "
         "computed=True keeps the points as markers too",
         severity="info",
         value=len(poses.axis_points),
