@@ -66,6 +66,21 @@ def assert_controls_fit(page, width):
     assert ends[-1] <= width
 
 
+def assert_phone_and_tablet_show_all(page, axe):
+    """Upright, the scene has the whole width, and the list below it is in sight."""
+    page.wait_for_selector(".lamp.on", timeout=PATIENCE_MS)
+    assert_controls_fit(page, 390)
+    assert violations(page, axe) == []
+    page.set_viewport_size({"width": 768, "height": 1024})
+    assert_controls_fit(page, 768)
+    stage = page.locator(".stage").bounding_box()
+    to_move = page.get_by_role("button", name="What still needs to move")
+    below = to_move.bounding_box()
+    assert (stage["x"], stage["width"]) == (0, 768)
+    assert stage["y"] + stage["height"] <= below["y"] < 1024
+    assert 0 <= below["x"] < below["x"] + below["width"] <= 768
+
+
 def assert_keys_of_views_act(page):
     """Bones are hidden and shown by a key."""
     bones = page.get_by_label("Bones")
@@ -98,10 +113,8 @@ def test_a_figure_is_learnt_shown_recorded_and_hidden_when_the_sender_is_silent(
         )
         page.keyboard.press("r")
         page.wait_for_selector("button.recording", state="detached")
-        phone = open_tab(viewer.url, width=390, height=844, touch=True).page
-        phone.wait_for_selector(".lamp.on", timeout=PATIENCE_MS)
-        assert_controls_fit(phone, 390)
-        assert violations(phone, axe) == []
+        small = open_tab(viewer.url, width=390, height=844, touch=True).page
+        assert_phone_and_tablet_show_all(small, axe)
         make_silent()
         page.wait_for_selector(".lamp.off", timeout=PATIENCE_MS)
         assert page.locator(".banner").is_visible()
