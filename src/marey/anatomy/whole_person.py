@@ -424,7 +424,7 @@ def insert_joint(
     )
 
 
-def _insert(values: Array, index: int, value: Array | float) -> Array:
+def _insert(values: Array, index: int, value: Array | float | int) -> Array:
     """Return values with one more, as `np.insert` along the first axis, but fast."""
     longer = np.empty((len(values) + 1, *values.shape[1:]), dtype=values.dtype)
     longer[:index], longer[index] = values[:index], value
