@@ -229,6 +229,20 @@ def test_the_digest_of_a_kernel_covers_all_modules_it_imports(path):
     assert SOURCE / "numerics/jit.py" in covered
 
 
+@pytest.mark.parametrize("path", cache.kernel_sources(), ids=lambda path: path.stem)
+def test_no_kernel_assigns_an_array_to_a_slice(path):
+    """Numba would compile a message of its error, and with it all its strings."""
+    found = [
+        ast.unparse(node)
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Assign) and not isinstance(node.value, ast.Constant)
+        for target in node.targets
+        if isinstance(target, ast.Subscript)
+        if any(isinstance(part, ast.Slice) for part in ast.walk(target.slice))
+    ]
+    assert found == []
+
+
 def test_changed_imports_of_imports_change_the_digest(tmp_path):
     for name, text in (
         ("a_kernel", "from marey.b_kernel import b\n"),

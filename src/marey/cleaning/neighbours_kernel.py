@@ -6,6 +6,7 @@ import numpy as np
 
 from marey.numerics.jit import NO_WRAPPERS, njit
 from marey.numerics.kabsch_kernel import fit_pose, scratch
+from marey.numerics.vector3_kernel import set_values
 
 
 @njit(cache=True)
@@ -23,7 +24,7 @@ def fit_motions(old, new, prior_weight, largest, smallest, T):
     """
     work, weight = scratch(), np.empty(old.shape[1])
     for n in range(len(old)):
-        weight[:] = prior_weight[n]
+        set_values(weight, prior_weight[n])
         for iteration in range(len(largest)):
             fit_pose(old[n], new[n], weight, work, T[n])
             for i in range(len(weight)):

@@ -8,6 +8,7 @@ import numpy as np
 
 from marey.joints.sphere.symmetric_kernel import pseudo_inverse
 from marey.numerics.jit import inner, lean, njit
+from marey.numerics.vector3_kernel import set_values
 
 
 class MarkerMoments(NamedTuple):
@@ -110,7 +111,7 @@ def fit_squared_radii(moments, limits, max_rounds):
     _solve_center(moments, 0.0, weight, rcond, fit)
     _measure_radii(moments, fit)
     for _ in range(max_rounds):
-        before[:] = fit.center
+        set_values(before, fit.center)
         _weight_radii(moments, fit, tiny_square_share, weight)
         subtracted = min(fit.variance[0], max_subtracted)
         _solve_center(moments, subtracted, weight, rcond, fit)

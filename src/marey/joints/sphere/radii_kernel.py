@@ -256,7 +256,7 @@ def refine_center(points, center, P, rcond, tiny_step, max_iterations):
         if not cost < best:
             break
         best = cost
-        best_center[:] = center
+        set_vector(best_center, center)
         for i in range(3):
             score[i] = sums.score[:, i].sum()
             for j in range(3):
