@@ -345,7 +345,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("command", choices=("run", "report"))
     parser.add_argument("results", type=Path)
-    parser.add_argument("--only", default="", help="regular expression on the path and the name")
+    parser.add_argument(
+        "--only", default="", help="regular expression on the path and the name"
+    )
     parser.add_argument("--page", type=Path, help="page whose table to replace")
     arguments = parser.parse_args()
     for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
