@@ -222,3 +222,15 @@ def test_nothing_seen_at_all_is_no_pose():
     assert np.isnan(fit.T_world_body).all()
     assert np.isnan(fit.rms)
     assert fit_rigid(np.zeros((0, 3, 3))).T_world_body.shape == (0, 4, 4)
+
+
+@pytest.mark.parametrize("width", [1e-9, 1e-8, 3e-8, 1e-7, 3e-7, 1e-6, 1e-5])
+def test_markers_on_a_line_but_for_rounding_have_a_pose(width):
+    """Three computed points on a line that stretches, of any width."""
+    rng = np.random.default_rng(4)
+    T = geometry.transform_exp(np.cumsum(0.05 * rng.normal(size=(324, 6)), axis=0))
+    stretch = 1.0 + 0.03 * np.sin(np.linspace(0.0, 9.0, 324))[:, None]
+    shape = width * rng.normal(size=(324, 3, 3))
+    shape[..., 0] += stretch * [-0.108, 0.021, 0.087]
+    fit = fit_rigid(geometry.apply(T[:, None], shape))
+    assert np.isfinite(fit.T_world_body).all()

@@ -194,6 +194,16 @@ def test_leverage_predicts_the_error_of_a_marker_that_is_left_out(rng, n_markers
     assert cost == pytest.approx(np.log(error + stats.noise).sum(), abs=0.3)
 
 
+def test_poses_of_markers_that_move_do_not_depend_on_the_direction_of_time(rng):
+    """Their shape is no average of all frames yet when the alternations end."""
+    points = np.cumsum(0.05 * rng.normal(size=(40, 6, 3)), axis=0)
+    points[3:9, 2] = np.nan
+    weight = np.array([1.0, 1.0, 1.0, 0.02, 0.02, 0.01])
+    T = weighted_poses(points, weight)
+    reverse = weighted_poses(points[::-1], weight)[::-1]
+    np.testing.assert_allclose(reverse, T, atol=1e-9)
+
+
 def test_a_marker_on_a_joint_line_belongs_to_both():
     """Thigh, knee, shank: the knee goes with either, thigh and shank do not."""
     odds = np.full((5, 5), 4.0)

@@ -210,11 +210,10 @@ def weighted_poses(
     """Return poses that follow weighted markers, whether or not these are rigid.
 
     Generalised Procrustes analysis: poses are fitted to a shape (Kabsch), and the shape
-    is the mean over frames in these poses. The first shape is the frame that shows the
-    largest weight. NaN in frames that show fewer than three markers.
+    is the mean over frames in these poses. The first shape is that of `_typical_frame`.
+    NaN in frames that show fewer than three markers.
     """
-    seen = np.isfinite(points[..., 0])
-    shape = points[(seen @ weight).argmax()]
+    shape = points[_typical_frame(points, weight)]
     for _ in range(N_POSE_ITERATIONS - 1):
         T = geometry.kabsch(shape, points, weight)
         local = points_in_body(T, points)
@@ -222,6 +221,24 @@ def weighted_poses(
         with np.errstate(invalid="ignore"):
             shape = np.where(known, local, 0.0).sum(axis=0) / known.sum(axis=0)
     return geometry.kabsch(shape, points, weight)
+
+
+def _typical_frame(
+    points: Float[Array, "frame marker 3"], weight: Float[Array, " marker"]
+) -> int:
+    """Return the frame of median size, of those that show the largest weight.
+
+    The size is the weighted sum of squared distances from the centre: neither the
+    direction of time nor a motion of all markers decides.
+    """
+    seen = np.isfinite(points[..., 0]) * weight
+    shown = seen.sum(axis=1)
+    frames = np.flatnonzero(np.isclose(shown, shown.max()))
+    share = seen[frames] / shown[frames, None]
+    some = np.nan_to_num(points[frames])
+    center = np.einsum("fm,fmi->fi", share, some)
+    size = np.einsum("fm,fmi,fmi->f", share, some, some) - np.sum(center**2, axis=1)
+    return int(frames[np.argsort(size, kind="stable")[(len(size) - 1) // 2]])
 
 
 def is_dense(labels: Int[Array, " marker"]) -> bool:
