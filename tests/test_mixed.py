@@ -13,8 +13,8 @@ from marey.cleaning import find_shared_sensor_slips, undo_sensor_slips
 from marey.cli import main
 from marey.errors import OptionError
 from marey.numerics import geometry
+from marey.numerics.procrustes import points_of_poses, poses_of_points
 from marey.numerics.resampling import resample_poses
-from marey.numerics.sensor_points import points_of_poses, poses_of_points
 from marey.segmentation import estimate_time_offset, segment
 from marey.synth import human
 

@@ -1,9 +1,11 @@
 """Inverse kinematics: frames per second, one frame's latency, accuracy.
 
 One figure for all: 16 segments, 44 degrees of freedom, 53 markers, 100 Hz, 2 mm noise.
-"In sequence" is the compiled tracker alone, "take" is `solve_pose`
-of a whole take both ways, "frame" is one frame at a time as a stream has it. The
-optimum is that of a general optimiser, run to convergence on 20 frames.
+"In sequence" is the compiled tracker alone, "both ways" the same forward and backward
+side by side, and "given poses" starts every frame at the pose of the one before, which
+is known, side by side in all lanes. "Take" is `solve_pose` of a whole take both ways,
+"frame" is one frame at a time as a stream has it. The optimum is that of a general
+optimiser, run to convergence on 20 frames.
 """
 
 import time
@@ -17,7 +19,7 @@ import marey
 from benchmarks.harness.task import Figure, Row, Setting
 from benchmarks.harness.timing import invert, scale, spread_of, time_call
 from benchmarks.peers.figure import AXES, RATE, make_skeleton, record
-from marey.articulated.targets import TargetNames
+from marey.articulated.targets import TargetNames, recording_of
 from marey.numerics import geometry
 from marey.pose.gauss_newton.fit import GaussNewtonSolver
 from marey.pose.gauss_newton.track_kernel import track_frames
@@ -47,6 +49,9 @@ def measure(setting: Setting) -> Iterator[Row]:
         for way, options in WAYS.items():
             case = f"{name}, {way}"
             yield measure_tracker(case, skeleton, take, tracker, options, setting)
+    for way, options in WAYS.items():
+        yield measure_both_ways(f"both ways, {way}", skeleton, take, options, setting)
+        yield measure_given(f"given poses, {way}", skeleton, take, options, setting)
     for way, options in {**WAYS, "smooth": {"smooth": 100.0}}.items():
         yield measure_take(f"take, {way}", skeleton, take, options, setting)
     for way, options in WAYS.items():
@@ -99,6 +104,58 @@ def measure_tracker(
         "frames/s": invert(timing.cpu, take.n_frames),
         "iterations": float(timing.result.info[1:, 3].mean()),
         "markers [mm]": 1e3 * float(np.sqrt(np.mean(residual**2))),
+    }
+    return Row(case, figures)
+
+
+def measure_both_ways(
+    case: str,
+    skeleton: Skeleton,
+    take: Take,
+    options: Mapping[str, Any],
+    setting: Setting,
+) -> Row:
+    """Return speed of tracking forward and backward, and the difference of poses.
+
+    The difference is that of the forward poses from those in sequence, in quaternions.
+    """
+    fit, track = tracker_of(skeleton, take, options, track_frames)
+    in_sequence, recording = track(take.n_frames), recording_of(take)
+    timing = time_call(lambda: fit._track_both_ways(recording), setting)
+    figures: dict[str, Figure] = {
+        "frames/s": invert(timing.cpu, 2 * take.n_frames),
+        "difference": float(np.abs(timing.result[0].q - in_sequence.q).max()),
+    }
+    return Row(case, figures)
+
+
+def measure_given(
+    case: str,
+    skeleton: Skeleton,
+    take: Take,
+    options: Mapping[str, Any],
+    setting: Setting,
+) -> Row:
+    """Return speed from given poses, and the difference from the same in sequence."""
+    fit, track = tracker_of(skeleton, take, options, track_frames)
+    start, recording = track(take.n_frames), recording_of(take)
+    start.q[1:], start.root[1:] = start.q[:-1].copy(), start.root[:-1].copy()
+    every, paths = np.arange(take.n_frames), (start.root.copy(), start.q.copy())
+
+    def move() -> PoseTrace:
+        trace = start.copy()
+        fit._move_from_given(recording, every, trace, fit.settings, paths)
+        return trace
+
+    timing, in_sequence = time_call(move, setting), start.copy()
+    out = (in_sequence.root, in_sequence.q, in_sequence.info)
+    given = fit.settings._replace(given_start=True)
+    state = tuple(fit.state)
+    track_frames(fit.problem, recording, every, state, given, paths, out)
+    figures: dict[str, Figure] = {
+        "frames/s": invert(timing.cpu, take.n_frames),
+        "iterations": float(timing.result.info[:, 3].mean()),
+        "difference": float(np.abs(timing.result.q - in_sequence.q).max()),
     }
     return Row(case, figures)
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from marey.numerics import Bool, Float, Int, empty_array, geometry
-from marey.numerics.procrustes import poses_seen
-from marey.numerics.sensor_points import points_of_poses
+from marey.numerics.procrustes import points_of_poses, poses_seen
 from marey.report import Finding
 from marey.take import Take
 

@@ -25,6 +25,7 @@ Schur complement of each block while it is eliminated.
 # mypy: ignore-errors
 
 from marey.numerics.jit import lean
+from marey.numerics.lanes_kernel import select_positive
 from marey.numerics.vector3_kernel import add_vector, dot, rotate
 
 TINY_INFORMATION = 1e-4
@@ -190,7 +191,8 @@ def least_eigenvalue_bound(a, b, c, d, e, f):
     """
     minors = a * b - d * d + a * c - e * e + b * c - f * f
     det = a * (b * c - f * f) - d * (d * c - e * f) + e * (d * f - b * e)
-    return det / minors if det > 0.0 and minors > 0.0 else 0.0
+    bound = select_positive(minors, det / minors, minors)
+    return select_positive(bound, bound, 0.0 * det)
 
 
 @lean

@@ -16,6 +16,7 @@ rotations about the axes of the world, so that fixing one of them keeps the limi
 import numpy as np
 
 from marey.numerics.jit import inlined, lean, njit
+from marey.numerics.lanes_kernel import select_positive
 from marey.numerics.vector3_kernel import (
     cross,
     dot,
@@ -44,14 +45,20 @@ LOCKED = 2
 
 
 @lean
-def retract(q, x, y, z, out):
-    r"""Write the retraction of a rotation vector d = (x, y, z) at the quaternion q.
+def retracted(q, d):
+    r"""Return the retraction of a rotation vector d at the quaternion q.
 
     :math:`(1, d / 2) / |(1, d / 2)| \otimes q`, which equals exp(d) q to second order.
     """
-    w, i, j, k = multiply_quaternions((1.0, 0.5 * x, 0.5 * y, 0.5 * z), q)
+    w, i, j, k = multiply_quaternions((1.0, 0.5 * d[0], 0.5 * d[1], 0.5 * d[2]), q)
     n = 1.0 / np.sqrt(w * w + i * i + j * j + k * k)
-    out[0], out[1], out[2], out[3] = w * n, i * n, j * n, k * n
+    return w * n, i * n, j * n, k * n
+
+
+@lean
+def retract(q, x, y, z, out):
+    """Write the retraction of a rotation vector (x, y, z) at the quaternion q."""
+    out[0], out[1], out[2], out[3] = retracted(q, (x, y, z))
 
 
 @lean
@@ -216,36 +223,39 @@ def write_rotation_axes(tree, work):
 
 
 @lean
-def _is_clear_of_limits(tree, i, q):
-    """Return whether a joint is certainly within its limits; uses no arc functions.
+def lesser(a, b):
+    """Return the lesser of two numbers."""
+    return select_positive(a - b, b, a)
 
-    Conservative test: with s the sine of half the swing, the angle of the swing lies
-    between 2 s and 2 s (1 + (pi / 2 - 1) s^2). A joint that fails is looked at by
-    `swing_twist_angles`.
+
+@lean
+def limit_margin(tree, i, q):
+    """Return a number that is positive if a joint is certainly within its limits.
+
+    Conservative test without arc functions: with s the sine of half the swing, the
+    angle of the swing lies between 2 s and 2 s (1 + (pi / 2 - 1) s^2). A joint that
+    fails is looked at by `swing_twist_angles`.
     """
-    sign = 1.0 if q[0] >= 0.0 else -1.0
     low, high = tree.low_half_sine[i], tree.high_half_sine[i]
-    if tree.is_hinge[i]:
-        return low < sign * dot(tree.axis[i], q[1:]) < high
     w = q[0]
-    x, y, z = rotate(tree.swing_frame[i], q[1:])
-    square = w * w + z * z
-    n = np.sqrt(square)
-    if not low * n < sign * z < high * n:
-        return False
+    if tree.is_hinge[i]:
+        z = dot(tree.axis[i], (q[1], q[2], q[3]))
+        z = select_positive(-w, -z, z)
+        return lesser(z - low, high - z)
+    x, y, z = rotate(tree.swing_frame[i], (q[1], q[2], q[3]))
+    n = np.sqrt(w * w + z * z)
     most = 2.0 + (np.pi - 2.0) * (x * x + y * y)
     # Sines of half the swings, times n: the twist is removed without a division.
+    a, b = w * x - z * y, w * y + z * x
+    z = select_positive(-w, -z, z)
+    margin = lesser(z - low * n, high * n - z)
     for k in range(2):
-        sine = w * x - z * y if k == 0 else w * y + z * x
-        if sine > 0.0:
-            least, greatest = 2.0 * sine, most * sine
-        else:
-            least, greatest = most * sine, 2.0 * sine
-        if not (tree.low[i, k] + MIN_LIMIT_RANGE_RAD) * n < least:
-            return False
-        if not greatest < (tree.high[i, k] - MIN_LIMIT_RANGE_RAD) * n:
-            return False
-    return True
+        sine = a if k == 0 else b
+        least = sine * select_positive(sine, 0.0 * most + 2.0, most)
+        greatest = sine * select_positive(sine, most, 0.0 * most + 2.0)
+        margin = lesser(margin, least - (tree.low[i, k] + MIN_LIMIT_RANGE_RAD) * n)
+        margin = lesser(margin, (tree.high[i, k] - MIN_LIMIT_RANGE_RAD) * n - greatest)
+    return margin
 
 
 @lean
@@ -292,7 +302,7 @@ def clamp_to_limits(tree, work, q):
     for i in range(1, len(q)):
         if not tree.has_limits[i]:
             continue
-        if _is_clear_of_limits(tree, i, q[i]):
+        if limit_margin(tree, i, q[i]) > 0.0:
             changed = changed or is_at_limit(work, i)
             fill(work.limit_side[i + 1], 0)
         else:

@@ -22,7 +22,7 @@ import numpy as np
 
 from marey.articulated.tables import pad_lists
 from marey.numerics import Array, Bool, Float, Int
-from marey.numerics.sensor_points import SENSOR_POINTS
+from marey.numerics.procrustes import SENSOR_POINTS
 from marey.numerics.thresholds import FEW, MARKER_NOISE_M, OUTLIER_SD
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from marey.calibration.model import (
 )
 from marey.errors import DataError
 from marey.numerics import Array, Bool, Float, Int
-from marey.numerics.procrustes import points_seen
-from marey.numerics.sensor_points import SENSOR_POINTS, points_of_poses
+from marey.numerics.procrustes import SENSOR_POINTS, points_of_poses, points_seen
 from marey.numerics.thresholds import MIN_SAMPLES
 from marey.skeleton import Skeleton, marker_columns
 from marey.take import Take, match_labels

@@ -29,8 +29,7 @@ from marey.calibration.init.generic import is_movable_girdle
 from marey.calibration.problem import attached_points
 from marey.calibration.solver.bundle_adjustment import CalibrationFit
 from marey.numerics import Array, Float, geometry
-from marey.numerics.procrustes import points_seen
-from marey.numerics.sensor_points import SENSOR_POINTS, poses_of_points
+from marey.numerics.procrustes import SENSOR_POINTS, points_seen, poses_of_points
 from marey.numerics.thresholds import FEW
 from marey.skeleton import Kind, Skeleton, bone_length_sd
 

@@ -1,4 +1,7 @@
-"""Generalised Procrustes analysis: the rigid shape of markers and its poses."""
+"""Generalised Procrustes analysis: the rigid shape of markers and its poses.
+
+A 6-DoF pose is four points as well: what fits markers then fits sensors, too.
+"""
 
 from dataclasses import dataclass
 
@@ -6,7 +9,13 @@ import numpy as np
 
 from marey.numerics import Array, Bool, Float, geometry
 from marey.numerics.robust import CHI2_3_MEDIAN
-from marey.numerics.thresholds import FEW, MIN_POSE_POINTS, OUTLIER_SD, SAMPLE_FRAMES
+from marey.numerics.thresholds import (
+    FEW,
+    LEVER_ARM_M,
+    MIN_POSE_POINTS,
+    OUTLIER_SD,
+    SAMPLE_FRAMES,
+)
 
 SAMPLE_ITERATIONS = 10
 """Alternations of shape and poses on a sample of the frames."""
@@ -20,6 +29,25 @@ FINAL_ITERATIONS = 2
 TINY_WIDTH = 1e-6
 """Width of a set of markers, as a share of its length, below which it is a line and
 leaves the rotation about itself undetermined."""
+
+TETRAHEDRON = np.array(
+    [[1.0, 1.0, 1.0], [1.0, -1.0, -1.0], [-1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]]
+)
+
+SENSOR_POINTS = LEVER_ARM_M * TETRAHEDRON / np.linalg.norm(TETRAHEDRON[0])
+"""The four points that represent a 6-DoF sensor, in its axes, in metres: corners of a
+regular tetrahedron around its origin, so that errors of position and of rotation are
+independent."""
+
+
+def points_of_poses(T: Float[Array, "*batch 4 4"]) -> Float[Array, "*batch 4 3"]:
+    """Return the four points of each pose, in metres; NaN where it is unknown."""
+    return geometry.apply(T[..., None, :, :], SENSOR_POINTS)
+
+
+def poses_of_points(points: Float[Array, "*batch 4 3"]) -> Float[Array, "*batch 4 4"]:
+    """Return the poses whose four points are nearest to the given ones (Kabsch)."""
+    return geometry.kabsch(SENSOR_POINTS, points)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

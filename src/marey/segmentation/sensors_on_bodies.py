@@ -15,8 +15,7 @@ from marey.anatomy import names as vrm
 from marey.bodies import Bodies
 from marey.numerics import Array, Float, Int, geometry
 from marey.numerics.noise import trimmed_variance, white_difference
-from marey.numerics.procrustes import fit_rigid
-from marey.numerics.sensor_points import points_of_poses, poses_of_points
+from marey.numerics.procrustes import fit_rigid, points_of_poses, poses_of_points
 from marey.numerics.thresholds import (
     CERTAIN_SD,
     MARKER_NOISE_M,

@@ -15,7 +15,7 @@ import numpy as np
 from marey.editing.draft import EditStep, PlanDraft
 from marey.edits import Edit
 from marey.numerics import Array, Bool, Float, geometry
-from marey.numerics.sensor_points import points_of_poses, poses_of_points
+from marey.numerics.procrustes import points_of_poses, poses_of_points
 from marey.pipeline.stages.subjects import SubjectFit
 from marey.pose import fit_pose
 from marey.skeleton import Skeleton, marker_columns

@@ -1,5 +1,6 @@
 """Poses from markers and sensors: inverse kinematics by Gauss-Newton on the tree."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from marey.numerics import Array, Bool, Float, Int
 from marey.numerics.robust import column_medians, normal_length_quantile
 from marey.numerics.thresholds import OUTLIER_SD, VELOCITY_TIME_S
 from marey.options import options_from
-from marey.pose.both_ways import bridge_gaps, choose_by_limb, reverse_recording
+from marey.pose.both_ways import bridge_gaps, choose_by_limb
 from marey.pose.findings import pose_findings
 from marey.pose.gauss_newton.smoothing import smooth_poses
 from marey.pose.options import (
@@ -34,7 +35,7 @@ from marey.skeleton import Skeleton
 from marey.take import Take
 
 if TYPE_CHECKING:
-    from marey.pose.gauss_newton.track_kernel import TrackSettings
+    from marey.pose.gauss_newton.track_kernel import TrackSettings, TrackState
 
 
 WIDE_OUTLIER = 3.0
@@ -103,6 +104,14 @@ def solve(
     return fit.motion(take, trace), pose_findings(take, fit, trace)
 
 
+def split_order(
+    order: Int[Array, " frame"],
+) -> tuple[Int[Array, " some"], Int[Array, " others"]]:
+    """Return the frames from the first good one on, and those before it backwards."""
+    n_forward = len(order) - int(order[0])
+    return order[:n_forward], order[n_forward:]
+
+
 class GaussNewtonSolver(PoseSolver):
     """A skeleton with its targets, and its pose and velocity at the last frame."""
 
@@ -114,12 +123,16 @@ class GaussNewtonSolver(PoseSolver):
         options: GaussNewtonOptions,
     ) -> None:
         # numba is slow to import
+        from marey.articulated.lane_frames_kernel import make_lanes
+        from marey.pose.gauss_newton.streams_kernel import track_streams
         from marey.pose.gauss_newton.track_kernel import TrackSettings, track_frames
 
         super().__init__(skeleton, names, options)
         self.options = options
         self._set_scales(np.full(len(self.matches.marker), options.marker_sd))
         self.rate, self._track_frames = rate, track_frames
+        self._track_streams = track_streams
+        self._lanes = make_lanes(len(self.nodes.tree.parent), len(self.matches.marker))
         gain = min(1.0 / (rate * VELOCITY_TIME_S), 1.0)
         self.settings = TrackSettings(
             prior=np.full(len(self.nodes.tree.parent) + 1, rate / options.drift**2),
@@ -198,9 +211,7 @@ class GaussNewtonSolver(PoseSolver):
         """Return the poses of a sample, tracked in one direction of time or in both."""
         if self.options.both_ways:
             return self._track_both_ways(sample)
-        trace = self.track(sample, self.frame_order(sample))
-        self.reset()
-        return (trace,)
+        return (self.track(sample, self.frame_order(sample)),)
 
     def _update_scales(
         self, recording: Recording, solutions: tuple[PoseTrace, ...]
@@ -273,11 +284,13 @@ class GaussNewtonSolver(PoseSolver):
 
     def _track_both_ways(self, recording: Recording) -> tuple[PoseTrace, PoseTrace]:
         """Return the poses tracked forward, and those tracked backward."""
-        forward = self.track(recording, self.frame_order(recording))
-        self.reset()
-        reverse = reverse_recording(recording)
-        backward = self.track(reverse, self.frame_order(reverse)).reversed()
-        self.reset()
+        reverse = recording[0][::-1], recording[1][::-1]
+        onward = split_order(self.frame_order(recording))
+        back = split_order(self.frame_order(reverse))
+        last = len(recording[0]) - 1
+        forward, backward = self._track_orders(
+            recording, (onward, (last - back[0], last - back[1]))
+        )
         return forward, backward
 
     def _correct_start(
@@ -288,7 +301,6 @@ class GaussNewtonSolver(PoseSolver):
         The first frame is solved from scratch, and outliers may mislead it.
         """
         last = min(first + round(self.rate), len(trace.q) - 1)
-        self.reset()
         points, sensors = (as_c_float64(one[last::-1]) for one in recording)
         again = self.track((points, sensors), np.arange(last + 1))
         again = PoseTrace(again.q[::-1], again.root[::-1], again.info[::-1])
@@ -299,14 +311,70 @@ class GaussNewtonSolver(PoseSolver):
 
     def track(self, recording: Recording, order: Int[Array, " frame"]) -> PoseTrace:
         """Return the poses of frames visited in this order, forward, then backward."""
-        trace = PoseTrace.empty(len(order), len(self.nodes.tree.parent))
-        first, n_forward = int(order[0]), len(order) - int(order[0])
-        for part in (order[:n_forward], order[n_forward:]):
-            self.run(recording, part, trace)
-            # Backwards from the first frame again, at zero velocity.
-            self.state.root[:], self.state.q[:] = trace.root[first], trace.q[first]
-            self.state.velocity[:] = 0.0
-        return trace.continuous()
+        return self._track_orders(recording, (split_order(order),))[0]
+
+    def _track_orders(
+        self, recording: Recording, orders: Sequence[tuple[Array, Array]]
+    ) -> list[PoseTrace]:
+        """Return the poses of all frames for each of several orders, side by side.
+
+        An order has two parts. The second one begins at the first pose of the first,
+        at zero velocity.
+        """
+        n, states = len(recording[0]), self._start_states()
+        trace = PoseTrace.empty(n * len(orders), len(self.nodes.tree.parent))
+        paths = trace.root, trace.q
+        for part in range(2):
+            streams = [k * n + order[part] for k, order in enumerate(orders)]
+            self._run_streams(recording, streams, trace, self.settings, paths, states)
+            for k, (first, _) in enumerate(orders):
+                slot = k * n + first[0]
+                states.root[k], states.q[k] = trace.root[slot], trace.q[slot]
+            states.velocity[:] = 0.0
+        rows = [slice(k * n, k * n + n) for k in range(len(orders))]
+        return [
+            PoseTrace(trace.q[r], trace.root[r], trace.info[r]).continuous()
+            for r in rows
+        ]
+
+    def _start_states(self) -> "TrackState":
+        """Return states without a pose, one per lane."""
+        from marey.pose.gauss_newton.track_kernel import TrackState  # numba is slow
+
+        n, n_lanes = len(self.nodes.tree.parent), self._lanes.root.shape[-1]
+        return TrackState(
+            root=np.zeros((n_lanes, 3)),
+            q=np.tile(IDENTITY_QUATERNION, (n_lanes, n, 1)),
+            velocity=np.zeros((n_lanes, n + 1, 3)),
+            frames_unseen=np.full((n_lanes, 1), -1),
+            restart_wait=np.zeros((n_lanes, 1), dtype=np.int64),
+        )
+
+    def _run_streams(
+        self,
+        recording: Recording,
+        streams: Sequence[Int[Array, " some"]],
+        trace: PoseTrace,
+        settings: "TrackSettings",
+        paths: tuple[Array, Array],
+        states: "TrackState",
+    ) -> None:
+        """Solve sequences of frames side by side; see `track_streams`."""
+        length = np.zeros(len(states.root), dtype=np.int64)
+        length[: len(streams)] = [len(stream) for stream in streams]
+        out = (trace.root, trace.q, trace.info)
+        order, ends = np.concatenate(streams), np.cumsum(length)
+        self._track_streams(
+            self.problem,
+            self._lanes,
+            recording,
+            order,
+            ends,
+            states,
+            settings,
+            paths,
+            out,
+        )
 
     def run(
         self,
@@ -316,16 +384,17 @@ class GaussNewtonSolver(PoseSolver):
         reference: tuple[Array, Array] | None = None,
     ) -> None:
         """Solve frames of a trace in this order, in place; see `track_frames`."""
-        settings, paths = self.settings, (trace.root, trace.q)
         if reference is not None:
             prior = np.maximum(np.concatenate([[0.0], reference[1]]), MIN_PRIOR)
-            settings = settings._replace(given_start=True, guided=True, prior=prior)
+            settings = self.settings._replace(guided=True, prior=prior)
             paths = (trace.root.copy(), reference[0])
-        self._run(recording, order, trace, settings, paths)
-        if reference is not None:
-            self.reset()
+            self._move_from_given(recording, order, trace, settings, paths)
+            return
+        out, state = (trace.root, trace.q, trace.info), tuple(self.state)
+        paths, settings = (trace.root, trace.q), self.settings
+        self._track_frames(self.problem, recording, order, state, settings, paths, out)
 
-    def _run(
+    def _move_from_given(
         self,
         recording: Recording,
         order: Int[Array, " some"],
@@ -333,28 +402,26 @@ class GaussNewtonSolver(PoseSolver):
         settings: "TrackSettings",
         paths: tuple[Array, Array],
     ) -> None:
-        """Solve frames, drawn to paths if the settings say so."""
-        out = (trace.root, trace.q, trace.info)
-        state = tuple(self.state)
-        self._track_frames(self.problem, recording, order, state, settings, paths, out)
+        """Move frames from their poses to the nearest minima, in place."""
+        states, given = self._start_states(), settings._replace(given_start=True)
+        streams = np.array_split(order, len(states.root))
+        self._run_streams(recording, streams, trace, given, paths, states)
 
     def _refine(self, recording: Recording, trace: PoseTrace) -> None:
         """Move every frame to the minimum nearest to its pose, in place.
 
         Joints of which too little is seen stay where they are.
         """
-        settings = self.settings._replace(given_start=True)
         paths, every = (trace.root.copy(), trace.q.copy()), np.arange(len(trace.q))
-        self._run(recording, every, trace, settings, paths)
-        self.reset()
+        self._move_from_given(recording, every, trace, self.settings, paths)
 
     def smooth(self, recording: Recording, trace: PoseTrace) -> PoseTrace:
         """Return the poses drawn towards smooth paths; see `smooth_poses`."""
         every, smooth = np.arange(len(trace.q)), trace.copy()
 
         def draw(paths: tuple[Array, Array], prior: Float[Array, " block"]) -> None:
-            guided = self.settings._replace(given_start=True, guided=True, prior=prior)
-            self._run(recording, every, smooth, guided, paths)
+            guided = self.settings._replace(guided=True, prior=prior)
+            self._move_from_given(recording, every, smooth, guided, paths)
             smooth.q[:] = smooth.continuous().q
 
         step_sd = self.options.smooth / self.rate**2

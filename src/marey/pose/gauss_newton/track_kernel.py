@@ -14,10 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.articulated.kinematics_kernel import copy_pose, copy_rows
+from marey.articulated.lane_frames_kernel import MIN_SEEN_SHARE
 from marey.articulated.levenberg_marquardt_kernel import levenberg_marquardt
 from marey.articulated.limits_kernel import retract, write_change
 from marey.articulated.targets_kernel import confidence_of, total_weight_seen
 from marey.numerics.jit import inlined, lean, njit
+from marey.numerics.lanes_kernel import keep_apart
 from marey.numerics.vector3_kernel import (
     dot,
     fill,
@@ -35,10 +37,6 @@ ROBUSTNESS = (0.0, 0.03, 1.0)
 """Factors of the softness of Geman-McClure, in the order of graduated non-convexity.
 With a higher one in the middle more limbs end in other minima. Chosen by hand."""
 FULL_ROBUSTNESS = 2
-
-MIN_SEEN_SHARE = 0.5
-"""Share of a node's targets that must not be outliers for a pose to be good. Higher
-tries again more often. Chosen by hand."""
 
 
 class TrackSettings(NamedTuple):
@@ -135,7 +133,7 @@ def _prediction_cost(settings, pose, predicted, d):
 
 
 @lean
-def _update_velocity(prior_share, scratch, velocity, settings):
+def update_velocity(prior_share, scratch, velocity, settings):
     """Filter the velocities by the frame's change; those of unseen joints decay."""
     d = scratch.difference
     for b in range(len(prior_share)):
@@ -147,7 +145,7 @@ def _update_velocity(prior_share, scratch, velocity, settings):
 
 
 @lean
-def _keep_signs(last, q):
+def keep_signs(last, q):
     """Give quaternions the signs of the last frame; q and -q are one rotation."""
     for i in range(len(q)):
         if sum_products(q[i], last[i]) < 0.0:
@@ -164,7 +162,7 @@ def _scale_velocity(velocity, factor):
 
 
 @lean
-def _predict(q, velocity, predicted):
+def predict_pose(q, velocity, predicted):
     """Write the pose one frame on at constant velocity, relative to the last root."""
     set_vector(predicted[0], velocity[0])
     for i in range(len(q)):
@@ -191,7 +189,7 @@ def _begin_frame(state, settings, path, scratch, out):
             expected[0][k] = path[0][k] - origin[k]
         copy_rows(path[1], expected[1])
     else:
-        _predict(state.q, state.velocity, expected)
+        predict_pose(state.q, state.velocity, expected)
         copy_pose(expected, scratch.pose)
     copy_pose(expected, scratch.predicted)
 
@@ -270,8 +268,9 @@ def _solve_frame(problem, seen, weight, state, settings, scratch):
 
 
 @lean
-def _track_frame(problem, seen, state, settings, path, out, info, scratch):
+def track_frame(problem, seen, state, settings, path, out, info, scratch):
     """Track the skeleton into one frame; write its pose and statistics."""
+    keep_apart()
     _, targets, work = problem
     unseen = state.frames_unseen
     _begin_frame(state, settings, path, scratch, out)
@@ -279,11 +278,11 @@ def _track_frame(problem, seen, state, settings, path, out, info, scratch):
     if weight > 0.0 or settings.given_start:
         cost, steps = _solve_frame(problem, seen, weight, state, settings, scratch)
     state.restart_wait[0] -= 1
-    _keep_signs(scratch.start[1], state.q)
+    keep_signs(scratch.start[1], state.q)
     if weight > 0.0:
         unseen[0] = 0
         info[0], info[2] = cost, _total_weight(work)
-        _update_velocity(work.prior_share, scratch, state.velocity, settings)
+        update_velocity(work.prior_share, scratch, state.velocity, settings)
     else:
         fill(work.prior_share, 1.0)
         fill(work.information, 0.0)
@@ -295,6 +294,21 @@ def _track_frame(problem, seen, state, settings, path, out, info, scratch):
     for k in range(3):
         state.root[k] = scratch.origin[k] + scratch.pose[0][k]
     copy_pose((state.root, state.q), out)
+
+
+@inlined
+def scratch_of(roots, rotations, difference, q):
+    """Return scratch in (7, 3) and (5, node, 4) numbers, for a state with q."""
+    return TrackScratch(
+        origin=roots[0],
+        pose=(roots[1], q),
+        start=(roots[2], rotations[0]),
+        best=(roots[3], rotations[1]),
+        expected=(roots[4], rotations[2]),
+        predicted=(roots[5], rotations[3]),
+        new=(roots[6], rotations[4]),
+        difference=difference,
+    )
 
 
 @njit(cache=True)
@@ -320,18 +334,9 @@ def track_frames(problem, recording, order, state, settings, paths, out):
     root, q, info = out
     now = TrackState(*state)
     n = len(problem[0].parent)
-    roots, rotations = np.empty((7, 3)), np.empty((5, n, 4))
-    scratch = TrackScratch(
-        origin=roots[0],
-        pose=(roots[1], now.q),
-        start=(roots[2], rotations[0]),
-        best=(roots[3], rotations[1]),
-        expected=(roots[4], rotations[2]),
-        predicted=(roots[5], rotations[3]),
-        new=(roots[6], rotations[4]),
-        difference=np.empty(3),
-    )
+    roots, rotations, d = np.empty((7, 3)), np.empty((5, n, 4)), np.empty(3)
+    scratch = scratch_of(roots, rotations, d, now.q)
     for f in order:
         seen, path = (points[f], sensors[f]), (paths[0][f], paths[1][f])
         pose = (root[f], q[f])
-        _track_frame(problem, seen, now, settings, path, pose, info[f], scratch)
+        track_frame(problem, seen, now, settings, path, pose, info[f], scratch)

@@ -1,0 +1,124 @@
+"""Frames side by side: the same poses as one after the other."""
+
+from dataclasses import replace
+
+import numpy as np
+import posed
+import pytest
+
+from marey import synth
+from marey.articulated.targets import TargetNames, recording_of
+from marey.numerics.jit import njit
+from marey.numerics.lanes_kernel import (
+    LANES,
+    aligned_zeros,
+    any_positive,
+    as_lanes,
+    select_positive,
+)
+from marey.pose.gauss_newton.fit import GaussNewtonSolver
+from marey.pose.options import GaussNewtonOptions
+from marey.pose.trace import PoseTrace
+
+ROUNDING = 1e-9
+"""Largest difference of poses, in metres and quaternions: rounding of sums whose order
+is another, through 100 frames of tracking."""
+
+
+@njit(cache=False)
+def combine(x, y, out):
+    a, b, c = as_lanes(x), as_lanes(y), as_lanes(out)
+    n = 0
+    for i in range(len(a)):
+        c[i] = select_positive(a[i] - b[i], np.sqrt(a[i]), -b[i] / 2) + 1 - 3.0 * a[i]
+        c[i] += b[i]
+        n += any_positive(a[i] - b[i])
+    return n
+
+
+def test_lanes_compute_what_single_numbers_do(rng):
+    x, y, out = aligned_zeros(50), aligned_zeros(50), aligned_zeros(50)
+    x[:], y[:] = rng.uniform(size=(2, 50, LANES))
+    y[:25] += 0.5
+    n = combine(x, y, out)
+    expected = np.where(x > y, np.sqrt(x), -y / 2) + 1 - 3.0 * x + y
+    np.testing.assert_allclose(out, expected, rtol=0.0, atol=2e-15)  # fused products
+    assert n == (x > y).any(axis=1).sum()
+    assert 0 < n < 50
+
+
+def damaged(rng):
+    """A walk with gaps, a limb unseen, frames without any marker, and gross errors."""
+    skeleton, take = posed.record(seconds=1.5, noise=1e-3)
+    points = take.points.copy()
+    points[rng.uniform(size=points.shape[:2]) < 0.1] = np.nan
+    gross = rng.uniform(size=points.shape[:2]) < 0.02
+    points[gross] += rng.normal(scale=0.3, size=(gross.sum(), 3))
+    points[30:50, posed.markers_on(take, skeleton, "LeftLowerArm", "LeftHand")] = np.nan
+    points[80:84] = np.nan
+    points[[0, -1]] = take.points[[0, -1]]
+    return skeleton, replace(take, points=points)
+
+
+def solver_of(skeleton, take, **options):
+    chosen = GaussNewtonOptions(**options)
+    return GaussNewtonSolver(skeleton, TargetNames.of(take), take.rate, chosen)
+
+
+def track_in_sequence(skeleton, take, recording, **options):
+    fit = solver_of(skeleton, take, **options)
+    trace = PoseTrace.empty(take.n_frames, len(fit.nodes.tree.parent))
+    fit.run(recording, np.arange(take.n_frames), trace)
+    return trace
+
+
+def assert_same(trace, other):
+    np.testing.assert_allclose(trace.root, other.root, atol=ROUNDING)
+    np.testing.assert_allclose(
+        np.abs(np.sum(trace.q * other.q, axis=-1)), 1.0, atol=ROUNDING**2 + 1e-14
+    )
+    np.testing.assert_array_equal(trace.info[:, 3], other.info[:, 3])
+    np.testing.assert_allclose(trace.info, other.info, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("options", [{}, {"outlier": 0.0, "limits": False}])
+def test_tracks_side_by_side_are_those_in_sequence(rng, options):
+    skeleton, take = damaged(rng)
+    fit, recording = solver_of(skeleton, take, **options), recording_of(take)
+    forward, backward = fit._track_both_ways(recording)
+    mirrored = tuple(np.ascontiguousarray(one[::-1]) for one in recording)
+    for one in (recording, mirrored):
+        assert fit.frame_order(one)[0] == 0
+    given = skeleton, take
+    assert_same(forward, track_in_sequence(*given, recording, **options))
+    back = track_in_sequence(*given, mirrored, **options).reversed()
+    assert_same(backward, back)
+
+
+@pytest.mark.parametrize("guided", [False, True])
+def test_frames_from_given_poses_end_where_they_do_in_sequence(rng, guided):
+    skeleton, take = damaged(rng)
+    fit, recording = solver_of(skeleton, take), recording_of(take)
+    every = np.arange(take.n_frames)
+    start = track_in_sequence(skeleton, take, recording)
+    start.q[1:], start.root[1:] = start.q[:-1].copy(), start.root[:-1].copy()
+    settings = fit.settings._replace(guided=guided)
+    side, in_sequence = start.copy(), start.copy()
+    paths = start.root.copy(), start.q.copy()
+    fit._move_from_given(recording, every, side, settings, paths)
+    out = in_sequence.root, in_sequence.q, in_sequence.info
+    given = settings._replace(given_start=True)
+    fit = solver_of(skeleton, take)
+    fit._track_frames(
+        fit.problem, recording, every, tuple(fit.state), given, paths, out
+    )
+    assert_same(side, in_sequence)
+
+
+def test_sensors_are_left_to_the_sequential_tracker():
+    skeleton, take = posed.record(
+        synth.human(), markers="none", sensors=True, seconds=0.3
+    )
+    fit, recording = solver_of(skeleton, take), recording_of(take)
+    track = fit.track(recording, np.arange(take.n_frames))
+    assert_same(track, track_in_sequence(skeleton, take, recording))
