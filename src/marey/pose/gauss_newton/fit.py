@@ -310,8 +310,20 @@ class GaussNewtonSolver(PoseSolver):
         return corrected.continuous()
 
     def track(self, recording: Recording, order: Int[Array, " frame"]) -> PoseTrace:
-        """Return the poses of frames visited in this order, forward, then backward."""
-        return self._track_orders(recording, (split_order(order),))[0]
+        """Return the poses of frames visited in this order, forward, then backward.
+
+        One after the other, so that they are those of a stream to the last digit.
+        """
+        self.reset()
+        trace = PoseTrace.empty(len(order), len(self.nodes.tree.parent))
+        first = int(order[0])
+        for part in split_order(order):
+            self.run(recording, part, trace)
+            # Backwards from the first frame again, at zero velocity.
+            self.state.root[:], self.state.q[:] = trace.root[first], trace.q[first]
+            self.state.velocity[:] = 0.0
+        self.reset()
+        return trace.continuous()
 
     def _track_orders(
         self, recording: Recording, orders: Sequence[tuple[Array, Array]]
