@@ -187,7 +187,10 @@ def test_a_sensor_moved_on_its_bone_moves_the_whole_figure_by_its_share(session)
     )
     after = session.attempt(place).solution
     np.testing.assert_array_equal(after.take.T_world_sensor, before.take.T_world_sensor)
-    np.testing.assert_array_equal(after.motion.wxyz, before.motion.wxyz)
+    measured = before.skeleton.rotates
+    np.testing.assert_array_equal(
+        after.motion.wxyz[:, measured], before.motion.wxyz[:, measured]
+    )
     R = joints_of(before.motion, [FOOT])[:, 0, :3, :3]
     shift = after.motion.T_world_root[:, :3, 3] - before.motion.T_world_root[:, :3, 3]
     n_sensors = len(before.skeleton.sensor_names)

@@ -148,6 +148,7 @@ def test_two_people_who_exercise_on_the_spot_are_two_skeletons():
         assert {"Hips", "LeftFoot", "RightHand", "Head"} <= set(one.names)
 
 
+@pytest.mark.usefixtures("unchecked")
 def test_a_worker_lets_the_stream_go_first(walk, monkeypatch):
     nice, estimate = [], "marey.live.learning.estimate.estimate_skeletons_of_stream"
     monkeypatch.setattr("os.setpriority", lambda *given: nice.append(given[-1]))

@@ -43,7 +43,7 @@ def test_bones_and_joints_are_those_of_the_final_skeleton(solution):
         sd = skeleton.length_sd[joint]
         assert row["± mm"] == (pytest.approx(1e3 * sd, abs=0.01) if sd == sd else "")
     joints = {row["joint"]: row["kind"] for row in rows_of(solution, "joints")}
-    moving = [k for k, kind in enumerate(skeleton.kind) if kind != "fixed"]
+    moving = np.flatnonzero(skeleton.rotates)
     assert joints == {skeleton.names[k]: skeleton.kind[k] for k in moving}
 
 

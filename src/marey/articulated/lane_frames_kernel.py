@@ -64,7 +64,7 @@ class LaneFrames(NamedTuple):
     R: np.ndarray  # (node, 3, 3): R_world_node
     c: np.ndarray  # (node, 3): position of the node
     axis: np.ndarray  # (node, 3): of a hinge in the world
-    turn: np.ndarray  # (node, 3): rotation of the node in the world by the step
+    rotation: np.ndarray  # (node, 3): rotation of the node in the world by the step
     move: np.ndarray  # (node, 3): displacement of the node by the step
     body: np.ndarray  # (node, N_BODY): see `articulated_body_kernel`
     share: np.ndarray  # (block): of the prior
@@ -90,7 +90,7 @@ def make_lanes(n_nodes: int, n_markers: int) -> LaneFrames:
         R=aligned_zeros(n_nodes, 3, 3),
         c=aligned_zeros(*vectors),
         axis=aligned_zeros(*vectors),
-        turn=aligned_zeros(*vectors),
+        rotation=aligned_zeros(*vectors),
         move=aligned_zeros(*vectors),
         body=aligned_zeros(n_nodes, N_BODY),
         share=aligned_zeros(n_nodes + 1),
@@ -117,7 +117,7 @@ def view_lanes(frames):
         as_lanes(frames.R),
         as_lanes(frames.c),
         as_lanes(frames.axis),
-        as_lanes(frames.turn),
+        as_lanes(frames.rotation),
         as_lanes(frames.move),
         as_lanes(frames.body),
         as_lanes(frames.share),
@@ -311,14 +311,14 @@ def step_lanes(tree, lanes, move):
     for i in range(len(tree.parent)):
         p, w, v, q = tree.parent[i], (zero, zero, zero), move, lanes.q[i]
         if p >= 0:
-            turn, of = lanes.turn[p], lanes.move[p]
-            w = turn[0], turn[1], turn[2]
+            rotation, of = lanes.rotation[p], lanes.move[p]
+            w = rotation[0], rotation[1], rotation[2]
             x, y, z = cross(w, _vector_between(lanes.c[p], lanes.c[i]))
             v = x + of[0], y + of[1], z + of[2]
         d, back = _turn_node(tree, lanes, i, w, v)
         square += dot(d, d)
         for k in range(3):
-            lanes.turn[i, k], lanes.move[i, k] = w[k] + d[k], v[k]
+            lanes.rotation[i, k], lanes.move[i, k] = w[k] + d[k], v[k]
         turned = retracted(q, back)
         if tree.has_limits[i]:
             margin = lesser(margin, limit_margin(tree, i, turned))

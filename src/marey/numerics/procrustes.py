@@ -98,14 +98,15 @@ def fit_rigid(points: Float[Array, "frame marker 3"]) -> RigidFit:
     # Expressed in the body's axes, so that the answer does not depend on the world's.
     start = geometry.apply(_body_axes(start), start)
     shape, T = _alternate(points, start)
-    whole = points_seen(points).all(axis=1)
-    # On a line but for rounding, no rotation about it is known.
-    if not (_spans_a_plane(shape) and poses_seen(T[whole]).all()):
-        return _fit_underdetermined(points)
     T_body_shape = _body_axes(shape)
     shape = geometry.apply(T_body_shape, shape)
     T = T @ geometry.inverse(T_body_shape)
-    return evaluate_fit(points, shape, T, determined=True)
+    fit = evaluate_fit(points, shape, T, determined=True)
+    is_posed = poses_seen(T[points_seen(points).all(axis=1)]).all()
+    # On a line but for rounding, some rotations about it are not even numbers.
+    if not is_posed and not _width(shape) > fit.rms:
+        return _fit_underdetermined(points)
+    return fit
 
 
 def _initial_shape(points: Array) -> Array:
@@ -132,6 +133,13 @@ def _spans_a_plane(shape: Array) -> bool:
         return False
     size = np.linalg.svd(known - known.mean(axis=0), compute_uv=False)
     return bool(size[1] > TINY_WIDTH * size[0])
+
+
+def _width(shape: Float[Array, "marker 3"]) -> float:
+    """Return the rms distance of the markers from their line, in metres."""
+    known = shape[np.isfinite(shape).all(axis=-1)]
+    size = np.linalg.svd(known - known.mean(axis=0), compute_uv=False)
+    return float(np.linalg.norm(size[1:]) / np.sqrt(len(known)))
 
 
 def _alternate(points: Array, shape: Array) -> tuple[Array, Array]:

@@ -288,7 +288,7 @@ def _frames_near(
     last: Int[Array, " plant"],
 ) -> Int[Array, " plant"]:
     """Return for how many frames after its last a point stays near its anchor."""
-    longest = round(0.5 * MOTION_TIME_S * tracks.rate)
+    longest = max(round(0.5 * MOTION_TIME_S * tracks.rate), 1)
     frames = last[:, None] + np.arange(longest)
     is_inside = frames < len(tracks.positions)
     after = tracks.positions[np.where(is_inside, frames, 0), point[:, None]]

@@ -276,7 +276,8 @@ def _is_busy(status):
 def _begin_streams(ends, n_blocks):
     """Return the status of lanes before their first frames."""
     after = np.zeros(LANES, dtype=np.int64)
-    after[1:] = ends[:-1]
+    for lane in range(1, LANES):
+        after[lane] = ends[lane - 1]
     return LaneStatus(
         after,
         ends,

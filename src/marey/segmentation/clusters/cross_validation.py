@@ -233,7 +233,10 @@ def _typical_frame(
     """
     seen = np.isfinite(points[..., 0]) * weight
     shown = seen.sum(axis=1)
-    frames = np.flatnonzero(np.isclose(shown, shown.max()))
+    largest = shown.max()
+    if largest == 0.0:
+        return 0
+    frames = np.flatnonzero(np.isclose(shown, largest))
     share = seen[frames] / shown[frames, None]
     some = np.nan_to_num(points[frames])
     center = np.einsum("fm,fmi->fi", share, some)
