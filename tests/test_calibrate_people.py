@@ -219,21 +219,6 @@ def test_shoulders_that_shrug_are_detected():
     assert "LeftShoulder" not in plain.names
 
 
-@pytest.mark.parametrize(("lasts", "moves"), [(True, True), (False, False)])
-def test_shoulders_move_where_acromia_do_and_not_by_noise(lasts, moves):
-    """Both displace acromia by 3 mm; noise differs in the next frame."""
-    figure = synth.human(1.75, seed=8)
-    take = figure.record("walk", seconds=3.0, rate=60.0, markers="sparse41", seed=8)
-    start, rng = initial_skeleton(take), np.random.default_rng(8)
-    white = rng.normal(size=(take.n_frames, 2, 3))
-    phase = np.linspace(0.0, 12.0, take.n_frames)[:, None, None] + white[:1]
-    points = take.points.copy()
-    acromia = [take.labels.index(label) for label in ("LSHO", "RSHO")]
-    points[:, acromia] += 3.0 * MILLIMETRE * (np.sin(phase) if lasts else white)
-    found = calibrate(start, replace(take, points=points)).skeleton
-    assert ("LeftShoulder" in found.names) == moves
-
-
 def test_an_ankle_without_malleoli_is_found_from_heel_and_toe(walker):
     figure, take, _ = walker
     keep = [k for k, label in enumerate(take.labels) if label[1:] != "ANK"]
@@ -313,11 +298,7 @@ def test_known_bones_are_kept_in_another_session(soft_walker):
         found.skeleton, marker_offset=found.skeleton.marker_offset + displacement
     )
     kept = calibrate(moved, take, options=CalibrateOptions(keep_bones=True))
-    # The joints of clavicles are no ends of bones, and may move a little.
-    is_bone = np.array(["Shoulder" not in name for name in found.skeleton.names])
-    girdle = np.flatnonzero(~is_bone)
-    is_bone[np.isin(found.skeleton.parent, girdle)] = False
-    assert (kept.skeleton.offset == found.skeleton.offset)[is_bone].all()
+    assert (kept.skeleton.offset == found.skeleton.offset).all()
     assert kept.rms < 1.01 * found.rms
 
 

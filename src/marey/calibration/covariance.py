@@ -9,10 +9,10 @@ from marey.calibration.solver.levenberg_marquardt import reduced_equations, resi
 from marey.numerics import Array, Float
 from marey.numerics.thresholds import FEW
 
-SOFT_TISSUE_SD_FACTOR = 1.34
+SOFT_TISSUE_SD_FACTOR = 1.5
 """Factor of standard deviations where soft tissue moves. Higher gives larger standard
-deviations. Found on walks (CMU 02) with synthetic soft-tissue artefact of known size,
-where all frames together are worth 0.44 samples: the root of 0.8 samples over these."""
+deviations. Found on walks (CMU 02) with synthetic soft-tissue artefact of known size:
+all frames together are worth a little less than one sample."""
 
 
 def estimate_joint_covariance(

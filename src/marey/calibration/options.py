@@ -38,11 +38,10 @@ class CalibrateOptions(Options):
     """Whether a person's shoulders "move" relative to the chest or are "fixed" to it.
     Without known labels the shoulders stay as they are."""
 
-    effective_samples: float = number(0.8, above=0.0)
+    effective_samples: float = number(1.0, above=0.0)
     """Independent samples that all frames of a subject together are worth where soft
     tissue moves with the pose; above 0. Higher trusts the frames more and the priors
-    less. Lower brings takes of one person and hips of functional trials nearer, and
-    fits markers worse: 0.8 is the least whose markers fit as closely as their goals."""
+    less."""
 
     def frames_per_take(self, n_takes: int) -> int:
         """Return the most frames that a take gives on average."""

@@ -143,15 +143,13 @@ def bundle_adjust(
     rms_before = marker_rms(estimate)
     white, damping = 0.0, 0.0
     weight = prior_weight(white, estimate.n_frames, effective_samples)
-    # The least noise is that of a whole sample.
-    min_noise = initial.min_noise * np.sqrt(min(effective_samples, 1.0))
     for n_rounds in range(1, max_rounds + 1):
         if initial.fits_center_motion:
             estimate = follow_centers(estimate)
         estimate, leverage, damping, converged = levenberg_marquardt_step(
             estimate, initial.prior, weight, damping
         )
-        noise = estimate_marker_noise(estimate, leverage, min_noise)
+        noise = estimate_marker_noise(estimate, leverage, initial.min_noise)
         change = np.abs(np.log(noise / estimate.parameters.marker_noise)).max()
         parameters = replace(
             estimate.parameters,
