@@ -85,7 +85,7 @@ def assert_same(trace, other):
 def test_tracks_side_by_side_are_those_in_sequence(rng, options):
     skeleton, take = damaged(rng)
     fit, recording = solver_of(skeleton, take, **options), recording_of(take)
-    forward, backward = fit._track_both_ways(recording)
+    forward, backward = fit.track_both_ways(recording)
     mirrored = tuple(np.ascontiguousarray(one[::-1]) for one in recording)
     for one in (recording, mirrored):
         assert fit.frame_order(one)[0] == 0
@@ -105,7 +105,7 @@ def test_frames_from_given_poses_end_where_they_do_in_sequence(rng, guided):
     settings = fit.settings._replace(guided=guided)
     side, in_sequence = start.copy(), start.copy()
     paths = start.root.copy(), start.q.copy()
-    fit._move_from_given(recording, every, side, settings, paths)
+    fit.move_to_minima(recording, every, side, settings, paths)
     out = in_sequence.root, in_sequence.q, in_sequence.info
     given = settings._replace(given_start=True)
     fit = solver_of(skeleton, take)
@@ -120,5 +120,5 @@ def test_sensors_are_left_to_the_sequential_tracker():
         synth.human(), markers="none", sensors=True, seconds=0.3
     )
     fit, recording = solver_of(skeleton, take), recording_of(take)
-    forward, _ = fit._track_both_ways(recording)
+    forward, _ = fit.track_both_ways(recording)
     assert_same(forward, track_in_sequence(skeleton, take, recording))

@@ -121,7 +121,7 @@ def measure_both_ways(
     """
     fit, track = tracker_of(skeleton, take, options, track_frames)
     in_sequence, recording = track(take.n_frames), recording_of(take)
-    timing = time_call(lambda: fit._track_both_ways(recording), setting)
+    timing = time_call(lambda: fit.track_both_ways(recording), setting)
     figures: dict[str, Figure] = {
         "frames/s": invert(timing.cpu, 2 * take.n_frames),
         "difference": float(np.abs(timing.result[0].q - in_sequence.q).max()),
@@ -144,7 +144,7 @@ def measure_given(
 
     def move() -> PoseTrace:
         trace = start.copy()
-        fit._move_from_given(recording, every, trace, fit.settings, paths)
+        fit.move_to_minima(recording, every, trace, fit.settings, paths)
         return trace
 
     timing, in_sequence = time_call(move, setting), start.copy()

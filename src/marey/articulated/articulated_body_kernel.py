@@ -53,6 +53,25 @@ def inverse_symmetric(a, b, c, d, e, f):
 
 
 @lean
+def subtract_scaled(v, factor, w):
+    """Return v - factor w."""
+    return v[0] - factor * w[0], v[1] - factor * w[1], v[2] - factor * w[2]
+
+
+@lean
+def subtract_symmetric(A, v, w):
+    """Return A - v w^T, which is symmetric, as six numbers."""
+    return (
+        A[0] - v[0] * w[0],
+        A[1] - v[0] * w[1],
+        A[2] - v[0] * w[2],
+        A[3] - v[1] * w[1],
+        A[4] - v[1] * w[2],
+        A[5] - v[2] * w[2],
+    )
+
+
+@lean
 def prior_share(information, prior, gated):
     """Return the share of the prior: 1 to 0 for information of 1 to 2 times it."""
     if not gated:
@@ -149,42 +168,17 @@ def eliminate_hinge(body, axis, extra, pull):
     g = 1.0 / (dot(axis, u) + extra)
     x = g * t
     a, b = (g * u[0], g * u[1], g * u[2]), (g * k[0], g * k[1], g * k[2])
+    M = body[15], body[16], body[17], body[18], body[19], body[20]
     left = (
+        subtract_symmetric(J, a, u),
         (
-            J[0] - a[0] * u[0],
-            J[1] - a[0] * u[1],
-            J[2] - a[0] * u[2],
-            J[3] - a[1] * u[1],
-            J[4] - a[1] * u[2],
-            J[5] - a[2] * u[2],
+            subtract_scaled(rows[0], a[0], k),
+            subtract_scaled(rows[1], a[1], k),
+            subtract_scaled(rows[2], a[2], k),
         ),
-        (
-            (
-                rows[0][0] - a[0] * k[0],
-                rows[0][1] - a[0] * k[1],
-                rows[0][2] - a[0] * k[2],
-            ),
-            (
-                rows[1][0] - a[1] * k[0],
-                rows[1][1] - a[1] * k[1],
-                rows[1][2] - a[1] * k[2],
-            ),
-            (
-                rows[2][0] - a[2] * k[0],
-                rows[2][1] - a[2] * k[1],
-                rows[2][2] - a[2] * k[2],
-            ),
-        ),
-        (
-            body[15] - b[0] * k[0],
-            body[16] - b[0] * k[1],
-            body[17] - b[0] * k[2],
-            body[18] - b[1] * k[1],
-            body[19] - b[1] * k[2],
-            body[20] - b[2] * k[2],
-        ),
-        (body[21] - u[0] * x, body[22] - u[1] * x, body[23] - u[2] * x),
-        (body[24] - k[0] * x, body[25] - k[1] * x, body[26] - k[2] * x),
+        subtract_symmetric(M, b, k),
+        subtract_scaled((body[21], body[22], body[23]), x, u),
+        subtract_scaled((body[24], body[25], body[26]), x, k),
     )
     body[0], body[1], body[2] = a
     body[3], body[4], body[5] = b

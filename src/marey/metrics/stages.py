@@ -222,7 +222,8 @@ def compare_lengths(found: Lengths, true: Lengths) -> scores.SkeletonScore:
 
 def moving_joints(skeleton: Skeleton) -> Array:
     """Return the joints that a pose rotates, except the root."""
-    return np.flatnonzero(skeleton.rotates)[1:]
+    joints = np.flatnonzero(skeleton.rotates)
+    return joints[joints > 0]
 
 
 def compare_motion(found: Motion, true: Motion) -> scores.MotionScore:

@@ -216,10 +216,13 @@ class ReferencePose:
         if not heel or not front:
             return
         back = self._mean(heel)
-        up = self.joints[side + vrm.UPPER_LEG].position - back
-        axes = _axes_from_up_and_left(self._mean(front) - back, up)
+        to_hip = self.joints[side + vrm.UPPER_LEG].position - back
+        along = self._mean(front) - back
+        along = along / np.linalg.norm(along)
+        up = to_hip - (to_hip @ along) * along
+        up = up / np.linalg.norm(up)
         forward, upward = np.multiply(ANKLE_FROM_HEEL_M, self.scale)
-        center = back + forward * axes[:, 2] + upward * axes[:, 1]
+        center = back + forward * along + upward * up
         self.joints[side + vrm.FOOT] = JointRegression(
             center, [*heel, *front], LANDMARK_SD_M
         )

@@ -60,10 +60,10 @@ def prefer_person(
     """
     if _are_named(_figures_and_names(*found)):
         return found
-    found = _divide_people(found, join)
-    if _are_named(_figures_and_names(*found)):
-        return found
-    tried = list(candidates)
+    divided = _divide_people(found, join)
+    if divided is not found and _are_named(_figures_and_names(*divided)):
+        return divided
+    found, tried = divided, list(candidates)
     is_same = [_same_bodies(bodies, segmented) for _, bodies in tried]
     if sum(is_same) != 1:
         return found

@@ -210,7 +210,7 @@ class GaussNewtonSolver(PoseSolver):
     def _track_sample(self, sample: Recording) -> tuple[PoseTrace, ...]:
         """Return the poses of a sample, tracked in one direction of time or in both."""
         if self.options.both_ways:
-            return self._track_both_ways(sample)
+            return self.track_both_ways(sample)
         return (self.track(sample, self.frame_order(sample)),)
 
     def _update_scales(
@@ -262,7 +262,7 @@ class GaussNewtonSolver(PoseSolver):
         if self.options.adapt:
             self.estimate_scales(recording)
         self._scale_loss(WIDE_OUTLIER)
-        forward, backward = self._track_both_ways(recording)
+        forward, backward = self.track_both_ways(recording)
         self._scale_loss(1.0 / WIDE_OUTLIER)
         if self.options.adapt:
             self._update_scales(recording, (forward, backward))
@@ -282,7 +282,7 @@ class GaussNewtonSolver(PoseSolver):
             sensor_softness=targets.sensor_softness / factor**2,
         )
 
-    def _track_both_ways(self, recording: Recording) -> tuple[PoseTrace, PoseTrace]:
+    def track_both_ways(self, recording: Recording) -> tuple[PoseTrace, PoseTrace]:
         """Return the poses tracked forward, and those tracked backward."""
         reverse = recording[0][::-1], recording[1][::-1]
         onward = split_order(self.frame_order(recording))
@@ -400,13 +400,13 @@ class GaussNewtonSolver(PoseSolver):
             prior = np.maximum(np.concatenate([[0.0], reference[1]]), MIN_PRIOR)
             settings = self.settings._replace(guided=True, prior=prior)
             paths = (trace.root.copy(), reference[0])
-            self._move_from_given(recording, order, trace, settings, paths)
+            self.move_to_minima(recording, order, trace, settings, paths)
             return
         out, state = (trace.root, trace.q, trace.info), tuple(self.state)
         paths, settings = (trace.root, trace.q), self.settings
         self._track_frames(self.problem, recording, order, state, settings, paths, out)
 
-    def _move_from_given(
+    def move_to_minima(
         self,
         recording: Recording,
         order: Int[Array, " some"],
@@ -425,7 +425,7 @@ class GaussNewtonSolver(PoseSolver):
         Joints of which too little is seen stay where they are.
         """
         paths, every = (trace.root.copy(), trace.q.copy()), np.arange(len(trace.q))
-        self._move_from_given(recording, every, trace, self.settings, paths)
+        self.move_to_minima(recording, every, trace, self.settings, paths)
 
     def smooth(self, recording: Recording, trace: PoseTrace) -> PoseTrace:
         """Return the poses drawn towards smooth paths; see `smooth_poses`."""
@@ -433,7 +433,7 @@ class GaussNewtonSolver(PoseSolver):
 
         def draw(paths: tuple[Array, Array], prior: Float[Array, " block"]) -> None:
             guided = self.settings._replace(guided=True, prior=prior)
-            self._move_from_given(recording, every, smooth, guided, paths)
+            self.move_to_minima(recording, every, smooth, guided, paths)
             smooth.q[:] = smooth.continuous().q
 
         step_sd = self.options.smooth / self.rate**2
