@@ -326,7 +326,8 @@ def _add_landmark_priors(
         landmarks = [order.index(k) for k in joint.markers] if joint else []
         parent = model.markers_of(int(model.parent[i]))
         on_parent = [k for k in landmarks if k in parent]
-        if own := [k for k in landmarks if k in model.markers_of(i)]:
+        own = [k for k in landmarks if k in model.markers_of(i)]
+        if joint is not None and own:
             whole = tuple(n for n, one in enumerate(shown) if one[own].all())
             prior.add_mean_prior(own, m[own].mean(axis=0), joint.sd, sessions=whole)
         seen = [tuple(k for k in on_parent if one[k]) for one in shown]
