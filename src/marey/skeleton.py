@@ -201,13 +201,16 @@ class Skeleton:
             T_world_root: Pose of the root joint, in metres.
             wxyz: R_parent_joint of every joint; the root's is not read.
         """
-        # T_parent_joint at first; parents come first, so each turns into T_world_joint.
-        T = geometry.transform(geometry.matrix_from_quat(wxyz), self.offset)
-        for joint, parent in enumerate(self.parent):
-            if parent < 0:
-                T[:, joint] = T_world_root
-            else:
-                T[:, joint] = T[:, parent] @ T[:, joint]  # OBrien2000, Eqs. 4-5
+        from marey.numerics.forward_kinematics_kernel import place_joints  # slow import
+
+        T = np.empty((*wxyz.shape[:2], 4, 4))
+        place_joints(
+            self.parent.astype(np.int64),
+            np.ascontiguousarray(self.offset, float),
+            np.ascontiguousarray(T_world_root, float),
+            np.ascontiguousarray(wxyz, float),
+            T,
+        )
         return T
 
 

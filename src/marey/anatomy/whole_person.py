@@ -13,9 +13,10 @@ import numpy as np
 
 from marey.anatomy import names as vrm
 from marey.motion import Motion
-from marey.numerics import Array, Bool, Float, Int, geometry
+from marey.numerics import Array, Float, Int, geometry
 from marey.numerics.robust import runs
 from marey.skeleton import Kind, Skeleton
+from marey.tree import ancestors_of
 
 Vector = Float[Array, " 3"]
 
@@ -152,12 +153,14 @@ def bend_toes(motion: Motion) -> Motion:
     if not added:
         return motion
     skeleton = hinge_toes(motion.skeleton)
-    wxyz, T = motion.wxyz.copy(), motion.T_world_joint()
+    wxyz = motion.wxyz.copy()
     for foot, toes, tip in added:
+        T_world_foot = _poses_of(motion, foot)
         at_rest = skeleton.offset[toes] + skeleton.offset[tip]
-        ground = _ground_under(motion, T[:, foot], skeleton.names[foot], at_rest)
-        up, offset = T[:, foot, 2, :3], skeleton.offset[tip]
-        height = np.minimum(ground - T[:, toes, 2, 3], 0.0)
+        ground = _ground_under(motion, T_world_foot, skeleton.names[foot], at_rest)
+        up, offset = T_world_foot[:, 2, :3], skeleton.offset[tip]
+        toe_height = up @ skeleton.offset[toes] + T_world_foot[:, 2, 3]
+        height = np.minimum(ground - toe_height, 0.0)
         A, B = up @ offset, up @ np.cross(-LEFTWARD, offset)
         from_top = np.arccos(np.clip(height / np.hypot(A, B), -1.0, 1.0))
         sinks = (height > A) & (B > 0.0)
@@ -199,26 +202,45 @@ def _ground_under(
         foot: Its name.
         tip: The tip in the foot's frame at rest, in metres.
     """
-    frame = np.arange(motion.n_frames)
-    time = motion.start + frame / motion.rate
+    stands = list(_stands(motion, T_world_foot, foot, tip))
+    if not stands:
+        return np.full(motion.n_frames, -np.inf)
     planted = np.zeros(motion.n_frames, dtype=bool)
-    heights: list[tuple[Bool[Array, " frame"], float]] = []
+    planted[np.concatenate([during for during, _ in stands])] = True
+    spans, frame = runs(planted), np.arange(motion.n_frames)
+    span_of = np.searchsorted([last for _, last in spans], frame)
+    heights: list[list[float]] = [[] for _ in spans]
+    for during, height in stands:
+        for span in np.unique(span_of[during]).tolist():
+            heights[span].append(height)
+    of_span = [np.median(values) for values in heights]
+    return np.asarray(np.interp(frame, np.ravel(spans), np.repeat(of_span, 2)))
+
+
+def _stands(
+    motion: Motion, T_world_foot: Float[Array, "frame 4 4"], foot: str, tip: Vector
+) -> Iterator[tuple[Int[Array, " frame"], float]]:
+    """Yield the frames of every plant of a foot, and the height of its tip in it."""
+    time = motion.start + np.arange(motion.n_frames) / motion.rate
     for contact in motion.contacts:
-        during = (time >= contact.start) & (time <= contact.end)
-        during &= np.isfinite(T_world_foot[:, 2, 3])
-        if contact.joint.startswith(foot) and during.any():
+        if not contact.joint.startswith(foot):
+            continue
+        first = np.searchsorted(time, contact.start)
+        during = np.arange(first, np.searchsorted(time, contact.end, side="right"))
+        during = during[np.isfinite(T_world_foot[during, 2, 3])]
+        if during.size:
             T_foot_world = geometry.inverse(T_world_foot[during])
             in_foot = np.median(geometry.apply(T_foot_world, contact.anchor), axis=0)
-            heights.append((during, float((contact.anchor - in_foot + tip) @ UP)))
-            planted |= during
-    spans = runs(planted)
-    if not spans:
-        return np.full(motion.n_frames, -np.inf)
-    of_span = [
-        np.median([z for during, z in heights if during[first : last + 1].any()])
-        for first, last in spans
-    ]
-    return np.asarray(np.interp(frame, np.ravel(spans), np.repeat(of_span, 2)))
+            yield during, float((contact.anchor - in_foot + tip) @ UP)
+
+
+def _poses_of(motion: Motion, joint: int) -> Float[Array, "frame 4 4"]:
+    """Return the poses of one joint in the world; only its ancestors are placed."""
+    skeleton, T = motion.skeleton, motion.T_world_root
+    for item in reversed(ancestors_of(skeleton.parent, joint)[:-1]):
+        R = geometry.matrix_from_quat(motion.wxyz[:, item])
+        T = T @ geometry.transform(R, skeleton.offset[item])
+    return T
 
 
 # --- trunk ----------------------------------------------------------------------------

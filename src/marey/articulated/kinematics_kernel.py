@@ -29,6 +29,7 @@ from marey.numerics.vector3_kernel import (
     multiply_quaternions,
     place,
     rotate,
+    rotation_columns,
     set_diagonal,
     set_values,
     set_vector,
@@ -106,11 +107,7 @@ def place_node(tree, i, root, q, R, c):
 
     with parent p, quaternion q_i (wxyz) and offset o_i of the node in its parent.
     """
-    w, x, y, z = q[i, 0], q[i, 1], q[i, 2], q[i, 3]
-    # Columns of the rotation matrix of q.
-    a = 1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)
-    b = 2 * (x * y - w * z), 1 - 2 * (x * x + z * z), 2 * (y * z + w * x)
-    d = 2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)
+    a, b, d = rotation_columns(q[i])
     p = tree.parent[i]
     if p < 0:
         set_vector(c[i], root)

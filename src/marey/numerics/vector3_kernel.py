@@ -54,6 +54,17 @@ def place(R, c, v):
 
 
 @lean
+def rotation_columns(q):
+    """Return the three columns of the rotation matrix of a unit quaternion (wxyz)."""
+    w, x, y, z = q[0], q[1], q[2], q[3]
+    return (
+        (1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)),
+        (2 * (x * y - w * z), 1 - 2 * (x * x + z * z), 2 * (y * z + w * x)),
+        (2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)),
+    )
+
+
+@lean
 def multiply_quaternions(a, b):
     """Return the product of two quaternions (wxyz)."""
     return (
