@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from marey.anatomy import names as vrm
-from marey.motion import Motion
+from marey.motion import Contact, Motion
 from marey.numerics import Array, Bool, Float, Int, geometry
-from marey.numerics.robust import runs
+from marey.numerics.robust import group_medians, runs
 from marey.skeleton import Kind, Skeleton
 
 Vector = Float[Array, " 3"]
@@ -199,26 +199,37 @@ def _ground_under(
         foot: Its name.
         tip: The tip in the foot's frame at rest, in metres.
     """
-    frame = np.arange(motion.n_frames)
-    time = motion.start + frame / motion.rate
+    contacts = [c for c in motion.contacts if c.joint.startswith(foot)]
+    seen = np.isfinite(T_world_foot[:, 2, 3])
+    frame, number = _frames_of_contacts(motion, contacts, seen)
     planted = np.zeros(motion.n_frames, dtype=bool)
-    heights: list[tuple[Bool[Array, " frame"], float]] = []
-    for contact in motion.contacts:
-        during = (time >= contact.start) & (time <= contact.end)
-        during &= np.isfinite(T_world_foot[:, 2, 3])
-        if contact.joint.startswith(foot) and during.any():
-            T_foot_world = geometry.inverse(T_world_foot[during])
-            in_foot = np.median(geometry.apply(T_foot_world, contact.anchor), axis=0)
-            heights.append((during, float((contact.anchor - in_foot + tip) @ UP)))
-            planted |= during
+    planted[frame] = True
     spans = runs(planted)
     if not spans:
         return np.full(motion.n_frames, -np.inf)
-    of_span = [
-        np.median([z for during, z in heights if during[first : last + 1].any()])
-        for first, last in spans
-    ]
-    return np.asarray(np.interp(frame, np.ravel(spans), np.repeat(of_span, 2)))
+    anchor = np.array([contact.anchor for contact in contacts])
+    T_foot_world = geometry.inverse(T_world_foot[frame])
+    in_foot = geometry.apply(T_foot_world, anchor[number])
+    height = (anchor - group_medians(in_foot, number, len(contacts)) + tip) @ UP
+    begins = [first for first, _ in spans]
+    span = np.searchsorted(begins, frame, side="right") - 1
+    span, number = np.unique(np.stack([span, number]), axis=1)
+    of_span = group_medians(height[number, None], span, len(spans))[:, 0]
+    every = np.arange(motion.n_frames)
+    return np.asarray(np.interp(every, np.ravel(spans), np.repeat(of_span, 2)))
+
+
+def _frames_of_contacts(
+    motion: Motion, contacts: Sequence[Contact], seen: Bool[Array, " frame"]
+) -> tuple[Int[Array, " pose"], Int[Array, " pose"]]:
+    """Return the frames of all contacts in which a foot is seen, and whose each is."""
+    time = motion.start + np.arange(motion.n_frames) / motion.rate
+    first = np.searchsorted(time, [contact.start for contact in contacts])
+    end = np.searchsorted(time, [c.end for c in contacts], side="right")
+    of_each = [np.arange(*span) for span in zip(first, end, strict=True)]
+    frame = np.concatenate([np.zeros(0, dtype=np.int64), *of_each])
+    number = np.repeat(np.arange(len(contacts)), np.maximum(end - first, 0))
+    return frame[seen[frame]], number[seen[frame]]
 
 
 # --- trunk ----------------------------------------------------------------------------
