@@ -678,3 +678,35 @@ def bone_covariance(w, arms, C_parent, axis):
         return np.linalg.inv(J + np.eye(3))
     P = np.eye(3) - np.outer(axis, axis)
     return P @ C_parent @ P + np.outer(axis, axis) / (axis @ J @ axis + 1.0)
+
+
+def ground_heights(time, contacts, T_world_foot, tip):
+    """Height of a tip on the ground where a foot is planted, frame by frame, else NaN.
+
+    The median over the contacts of the run of planted frames.
+    """
+    frames = [
+        [
+            f
+            for f, t in enumerate(time)
+            if start <= t <= end and np.isfinite(T_world_foot[f]).all()
+        ]
+        for start, end, _ in contacts
+    ]
+    heights = []
+    for own, (_, _, anchor) in zip(frames, contacts, strict=True):
+        in_foot = [
+            T_world_foot[f, :3, :3].T @ (anchor - T_world_foot[f, :3, 3]) for f in own
+        ]
+        heights.append((anchor - np.median(in_foot, axis=0) + tip)[2] if own else 0.0)
+    ground = np.full(len(time), np.nan)
+    planted = sorted({f for own in frames for f in own})
+    run = []
+    for f in planted:
+        run = [*run, f] if run and run[-1] == f - 1 else [f]
+        if f + 1 not in planted:
+            on_run = [
+                z for z, own in zip(heights, frames, strict=True) if set(own) & set(run)
+            ]
+            ground[run] = np.median(on_run)
+    return ground

@@ -534,13 +534,13 @@ def test_swaps_are_found_surest_first_and_undone(walk):
     pairs = [("LKNE", "RELB"), ("C7", "LTOE")]
     for one, other in pairs:
         wrong[:, [of[one], of[other]]] = wrong[:, [of[other], of[one]]]
-    check = check_labels(wrong, members)
+    check = check_labels(pair_statistics([wrong]), members)
     expected = {tuple(sorted((of[one], of[other]))) for one, other in pairs}
     assert set(check.swaps) == expected
     gains = list(check.swaps.values())
     assert gains == sorted(gains, reverse=True)
     assert check.doubtful == ()
-    assert check_labels(walk.points, members).swaps == {}
+    assert check_labels(pair_statistics([walk.points]), members).swaps == {}
 
 
 def test_a_stick_beside_the_performer_is_a_separate_body():
@@ -602,3 +602,15 @@ def test_names_of_keypoints_give_limbs(names):
         marey.Take(rate=1.0, points=np.ones((3, len(labels), 3)), labels=tuple(labels))
     )
     assert match is None
+
+
+def test_distances_of_pairs_are_measured_once(walk, monkeypatch):
+    """The check of the labels and the bodies use the same statistics."""
+    from marey.segmentation.clusters import pair_statistics_kernel as kernel
+
+    calls, measure = [], kernel.pair_spreads
+    monkeypatch.setattr(
+        kernel, "pair_spreads", lambda *args: calls.append(args) or measure(*args)
+    )
+    bodies_from_labels(walk, recognise_marker_set(walk))
+    assert len(calls) == 1

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import naive
 import numpy as np
 import pytest
 
@@ -168,6 +169,31 @@ def test_toes_bend_where_they_would_pass_through_the_ground(whole, side):
     lifted = T[:, tip, 2, 3] - straight[:, tip, 2, 3]
     assert lifted.min() > -1e-9
     assert (T[:, tip, 2, 3] <= T[:, toes, 2, 3] + 1e-9)[lifted > 1e-9].all()
+
+
+@pytest.mark.parametrize("side", ["Left", "Right"])
+def test_bent_toes_stand_where_their_plants_are(whole, side):
+    """With gaps, which cut a plant in two, and with plants that overlap."""
+    motion = whole.subjects[0].motions[0]
+    skeleton = motion.skeleton
+    foot, toes, tip = map(skeleton.index, (f"{side}{x}" for x in PARTS_OF_A_FOOT))
+    contacts = [c for c in motion.contacts if c.joint.startswith(f"{side}Foot")]
+    longest = max(contacts, key=lambda c: c.end - c.start)
+    higher = longest.anchor + np.array([0.0, 0.0, 0.01])
+    overlap = replace(longest, end=longest.end + 0.1, anchor=higher)
+    root, time = motion.T_world_root.copy(), np.arange(motion.n_frames) / motion.rate
+    root[np.searchsorted(time, 0.5 * (longest.start + longest.end))] = np.nan
+    motion = replace(motion, T_world_root=root, contacts=(*motion.contacts, overlap))
+    bent = bend_toes(motion)
+    T = bent.T_world_joint()
+    plants = [(c.start, c.end, c.anchor) for c in (*contacts, overlap)]
+    at_rest = skeleton.offset[toes] + skeleton.offset[tip]
+    ground = naive.ground_heights(time, plants, T[:, foot], at_rest)
+    lifted = np.linalg.norm(bent.wxyz[:, toes, 1:], axis=1) > 0.0
+    known = lifted & np.isfinite(ground)
+    assert known.sum() > 3
+    expected = np.minimum(ground, T[:, toes, 2, 3])
+    np.testing.assert_allclose(T[known, tip, 2, 3], expected[known], atol=1e-12)
 
 
 def test_toes_stay_straight_where_nothing_stands(whole):

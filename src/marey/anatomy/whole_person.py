@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from marey.anatomy import names as vrm
-from marey.motion import Motion
-from marey.numerics import Array, Float, Int, geometry
-from marey.numerics.robust import runs
+from marey.motion import Contact, Motion
+from marey.numerics import Array, Bool, Float, Int, geometry
+from marey.numerics.robust import group_medians, runs
 from marey.skeleton import Kind, Skeleton
 from marey.tree import ancestors_of
 
@@ -202,36 +202,37 @@ def _ground_under(
         foot: Its name.
         tip: The tip in the foot's frame at rest, in metres.
     """
-    stands = list(_stands(motion, T_world_foot, foot, tip))
-    if not stands:
-        return np.full(motion.n_frames, -np.inf)
+    contacts = [c for c in motion.contacts if c.joint.startswith(foot)]
+    seen = np.isfinite(T_world_foot[:, 2, 3])
+    frame, number = _frames_of_contacts(motion, contacts, seen)
     planted = np.zeros(motion.n_frames, dtype=bool)
-    planted[np.concatenate([during for during, _ in stands])] = True
-    spans, frame = runs(planted), np.arange(motion.n_frames)
-    span_of = np.searchsorted([last for _, last in spans], frame)
-    heights: list[list[float]] = [[] for _ in spans]
-    for during, height in stands:
-        for span in np.unique(span_of[during]).tolist():
-            heights[span].append(height)
-    of_span = [np.median(values) for values in heights]
-    return np.asarray(np.interp(frame, np.ravel(spans), np.repeat(of_span, 2)))
+    planted[frame] = True
+    spans = runs(planted)
+    if not spans:
+        return np.full(motion.n_frames, -np.inf)
+    anchor = np.array([contact.anchor for contact in contacts])
+    T_foot_world = geometry.inverse(T_world_foot[frame])
+    in_foot = geometry.apply(T_foot_world, anchor[number])
+    height = (anchor - group_medians(in_foot, number, len(contacts)) + tip) @ UP
+    begins = [first for first, _ in spans]
+    span = np.searchsorted(begins, frame, side="right") - 1
+    span, number = np.unique(np.stack([span, number]), axis=1)
+    of_span = group_medians(height[number, None], span, len(spans))[:, 0]
+    every = np.arange(motion.n_frames)
+    return np.asarray(np.interp(every, np.ravel(spans), np.repeat(of_span, 2)))
 
 
-def _stands(
-    motion: Motion, T_world_foot: Float[Array, "frame 4 4"], foot: str, tip: Vector
-) -> Iterator[tuple[Int[Array, " frame"], float]]:
-    """Yield the frames of every plant of a foot, and the height of its tip in it."""
+def _frames_of_contacts(
+    motion: Motion, contacts: Sequence[Contact], seen: Bool[Array, " frame"]
+) -> tuple[Int[Array, " pose"], Int[Array, " pose"]]:
+    """Return the frames of all contacts in which a foot is seen, and whose each is."""
     time = motion.start + np.arange(motion.n_frames) / motion.rate
-    for contact in motion.contacts:
-        if not contact.joint.startswith(foot):
-            continue
-        first = np.searchsorted(time, contact.start)
-        during = np.arange(first, np.searchsorted(time, contact.end, side="right"))
-        during = during[np.isfinite(T_world_foot[during, 2, 3])]
-        if during.size:
-            T_foot_world = geometry.inverse(T_world_foot[during])
-            in_foot = np.median(geometry.apply(T_foot_world, contact.anchor), axis=0)
-            yield during, float((contact.anchor - in_foot + tip) @ UP)
+    first = np.searchsorted(time, [contact.start for contact in contacts])
+    end = np.searchsorted(time, [c.end for c in contacts], side="right")
+    of_each = [np.arange(*span) for span in zip(first, end, strict=True)]
+    frame = np.concatenate([np.zeros(0, dtype=np.int64), *of_each])
+    number = np.repeat(np.arange(len(contacts)), np.maximum(end - first, 0))
+    return frame[seen[frame]], number[seen[frame]]
 
 
 def _poses_of(motion: Motion, joint: int) -> Float[Array, "frame 4 4"]:

@@ -30,6 +30,7 @@ def bodies_from_members(
     members: Mapping[str, Sequence[int]],
     parents: Mapping[str, str],
     findings: tuple[Finding, ...],
+    stats: PairStats | None = None,
 ) -> Bodies:
     """Return bodies of given markers; the first body that lists a marker owns it.
 
@@ -38,13 +39,21 @@ def bodies_from_members(
         members: Markers of each body by index, at least one, by the body's name.
         parents: Parent of each body that has one, by name.
         findings: Findings of the segmentation so far.
+        stats: Distances of the take's markers, if known already.
     """
     inside = np.zeros((len(members), len(take.labels)), dtype=bool)
     for row, markers in zip(inside, members.values(), strict=True):
         row[list(markers)] = True
     owner = np.where(inside.any(axis=0), inside.argmax(axis=0), -1)
-    names = tuple(members)
-    return make_bodies(take, names, inside, owner, parents=parents, findings=findings)
+    return make_bodies(
+        take,
+        tuple(members),
+        inside,
+        owner,
+        parents=parents,
+        findings=findings,
+        stats=stats,
+    )
 
 
 def make_bodies(

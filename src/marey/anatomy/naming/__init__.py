@@ -6,6 +6,8 @@ figure is one file in this folder with a function from `NamingInput` to `Naming 
 and one line in `RECOGNISERS`.
 """
 
+from functools import lru_cache
+
 from marey.anatomy.naming.hand import name_hand
 from marey.anatomy.naming.human import name_person
 from marey.anatomy.naming.limb_readings import UNNAMED_BODY_COST
@@ -22,6 +24,7 @@ RECOGNISERS = (name_hand, name_quadruped, name_person)
 """Functions that recognise one kind of figure each; the strictest comes first."""
 
 
+@lru_cache(maxsize=16)  # stages of one solve ask for the names of the same figures
 def find_names(figure: NamingInput) -> Naming | None:
     """Return the names of the bodies by the first recogniser that accepts the figure.
 

@@ -51,6 +51,19 @@ class NamingInput:
 
     neighbours: Graph
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NamingInput) and self._content == other._content
+
+    def __hash__(self) -> int:
+        return hash(self._content)
+
+    @cached_property
+    def _content(self) -> tuple[object, ...]:
+        """What makes two figures equal."""
+        joint = [(pair, center.tobytes()) for pair, center in self.joint.items()]
+        neighbours = [(body, tuple(near)) for body, near in self.neighbours.items()]
+        return self.position.tobytes(), *joint, *neighbours
+
     @property
     def leaves(self) -> list[int]:
         """The bodies with one neighbour."""

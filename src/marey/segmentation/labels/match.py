@@ -75,6 +75,9 @@ class MarkerSetMatch:
     unused: tuple[str, ...]
     """Labels of the markers that were left out."""
 
+    stats: PairStats
+    """Distances of all markers of the take."""
+
     label_probability: Mapping[int, float] = field(default_factory=dict)
     """Markers that do not move with the body of their label, by index, with the
     probability that their labels are right nevertheless."""
@@ -157,13 +160,14 @@ def recognise_marker_set(take: Take) -> MarkerSetMatch | None:
     subjects = match_subjects(take)
     if not subjects:
         return None
-    match = _check_motion(take, _join_subjects(take, subjects))
+    stats = pair_statistics([take.points])
+    match = _check_motion(take, _join_subjects(take, subjects, stats))
     if not match.trusted:
         return match
     wider = [_add_markers(take, subject) for subject in subjects]
-    return (
-        _check_motion(take, _join_subjects(take, wider)) if wider != subjects else match
-    )
+    if wider == subjects:
+        return match
+    return _check_motion(take, _join_subjects(take, wider, stats))
 
 
 def match_subjects(take: Take) -> list[SubjectMatch]:
@@ -240,7 +244,9 @@ def _best_set(
     return match if match is not None and match.is_match else None
 
 
-def _join_subjects(take: Take, subjects: list[SubjectMatch]) -> MarkerSetMatch:
+def _join_subjects(
+    take: Take, subjects: list[SubjectMatch], stats: PairStats
+) -> MarkerSetMatch:
     """Return the bodies of all subjects."""
     members: dict[str, tuple[int, ...]] = {}
     parents: dict[str, str] = {}
@@ -258,6 +264,7 @@ def _join_subjects(take: Take, subjects: list[SubjectMatch]) -> MarkerSetMatch:
         present=min(one.present for one in subjects),
         explained=len(used) / sum(one.n_named for one in subjects),
         unused=tuple(unused),
+        stats=stats,
     )
 
 
@@ -289,9 +296,7 @@ class LabelCheck:
         return int(np.isfinite(self.support).sum())
 
 
-def check_labels(
-    points: Float[Array, "frame marker 3"], members: Members
-) -> LabelCheck:
+def check_labels(stats: PairStats, members: Members) -> LabelCheck:
     """Return the agreement of the markers' motion with the bodies of their labels.
 
     Two markers are swapped if the sum of their mean log odds is much larger after they
@@ -299,10 +304,9 @@ def check_labels(
     markers of its body are negative.
 
     Args:
-        points: Positions of the markers in metres, NaN where unseen.
+        stats: Distances of the markers.
         members: The bodies of the labels.
     """
-    stats = pair_statistics([points])
     if not (same_body(members) & stats.is_known).any():
         return LabelCheck(np.full(members.shape[1], np.nan), {}, (), ())
     support, _ = _support(stats, members)
@@ -322,7 +326,7 @@ def labels_contradict_motion(
         points: Positions of the markers in metres, NaN where unseen.
         members: The bodies of the labels.
     """
-    check = check_labels(points, members)
+    check = check_labels(pair_statistics([points]), members)
     return len(check.misplaced) > MAX_MISPLACED_FRACTION * check.n_checked
 
 
@@ -381,7 +385,7 @@ def _check_motion(take: Take, match: MarkerSetMatch) -> MarkerSetMatch:
     """Return the match with the doubts that the motion raises."""
     used = match.used
     inside = np.array([np.isin(used, markers) for markers in match.members.values()])
-    check = check_labels(take.points[:, used], inside)
+    check = check_labels(match.stats.select(np.array(used)), inside)
     trusted = len(check.misplaced) <= MAX_MISPLACED_FRACTION * check.n_checked
     odds = {used[i]: float(x) for i, x in enumerate(check.support) if x < 0.0}
     for pair, gain in check.swaps.items():

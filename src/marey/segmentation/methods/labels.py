@@ -66,7 +66,9 @@ def bodies_from_labels(take: Take, match: MarkerSetMatch | None) -> Bodies:
             needed=f"markers of a known set ({names}), or a marker map (template=)",
         )
     members = {**match.members, **find_props(take, set(match.used))}
-    bodies = bodies_from_members(take, members, match.parents, match.findings)
+    bodies = bodies_from_members(
+        take, members, match.parents, match.findings, match.stats
+    )
     for marker, probability in match.label_probability.items():
         bodies.marker_confidence[marker] = probability
     return bodies
