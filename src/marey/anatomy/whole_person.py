@@ -116,16 +116,19 @@ def observed_parent(skeleton: Skeleton, joint: int) -> int:
 
 
 def complete_motion(motion: Motion, skeleton: Skeleton) -> Motion:
-    """Return the motion of a completed skeleton; added joints do not rotate.
+    """Return the motion of a completed skeleton; of added joints only toes rotate.
 
-    How far they would is not known.
+    How far the others would is not known. Toes are hinges, as those of `bend_toes`.
     """
     shape = motion.n_frames, skeleton.n_joints
     wxyz, angle_sd = np.zeros((*shape, 4)), np.full((*shape, 3), np.nan)
     wxyz[..., 0] = 1.0
     joints = [skeleton.index(name) for name in motion.skeleton.names]
     wxyz[:, joints], angle_sd[:, joints] = motion.wxyz, motion.angle_sd
-    return replace(motion, skeleton=skeleton, wxyz=wxyz, angle_sd=angle_sd)
+    for toes, rotation in _toe_rotations(motion, skeleton):
+        wxyz[:, toes] = rotation
+    hinged = hinge_toes(skeleton)
+    return replace(motion, skeleton=hinged, wxyz=wxyz, angle_sd=angle_sd)
 
 
 # --- toes -----------------------------------------------------------------------------
@@ -142,31 +145,41 @@ def straighten_toes(skeleton: Skeleton) -> Skeleton:
 
 
 def bend_toes(motion: Motion) -> Motion:
-    r"""Return the motion with added toes that bend where their tips would sink.
+    """Return the motion with added toes that bend where their tips would sink."""
+    rotations = dict(_toe_rotations(motion, motion.skeleton))
+    if not rotations:
+        return motion
+    wxyz = motion.wxyz.copy()
+    for toes, rotation in rotations.items():
+        wxyz[:, toes] = rotation
+    return replace(motion, skeleton=hinge_toes(motion.skeleton), wxyz=wxyz)
+
+
+def _toe_rotations(
+    motion: Motion, skeleton: Skeleton
+) -> Iterator[tuple[int, Float[Array, "frame 4"]]]:
+    r"""Yield the rotations wxyz of each joint of added toes, by its number.
 
     A tip at the height :math:`A\cos\theta + B\sin\theta` above its joint is lifted to
     the ground by the angle :math:`\theta = \phi - \arccos(h / r)`, where
     :math:`A = r\cos\phi`, :math:`B = r\sin\phi` and :math:`h` is the height of the
     ground, but not above the joint. Without plants toes stay straight.
+
+    Args:
+        motion: The motion of the feet.
+        skeleton: The skeleton with toes.
     """
-    added = list(_added_toes(motion.skeleton))
-    if not added:
-        return motion
-    skeleton = hinge_toes(motion.skeleton)
-    wxyz = motion.wxyz.copy()
-    for foot, toes, tip in added:
-        T_world_foot = _poses_of(motion, foot)
-        at_rest = skeleton.offset[toes] + skeleton.offset[tip]
-        ground = _ground_under(motion, T_world_foot, skeleton.names[foot], at_rest)
-        up, offset = T_world_foot[:, 2, :3], skeleton.offset[tip]
-        toe_height = up @ skeleton.offset[toes] + T_world_foot[:, 2, 3]
-        height = np.minimum(ground - toe_height, 0.0)
-        A, B = up @ offset, up @ np.cross(-LEFTWARD, offset)
+    for foot, toes, tip in _added_toes(skeleton):
+        name, to_toes, to_tip = skeleton.names[foot], *skeleton.offset[[toes, tip]]
+        T_world_foot = _poses_of(motion, motion.skeleton.index(name))
+        ground = _ground_under(motion, T_world_foot, name, to_toes + to_tip)
+        up = T_world_foot[:, 2, :3]
+        height = np.minimum(ground - up @ to_toes - T_world_foot[:, 2, 3], 0.0)
+        A, B = up @ to_tip, up @ np.cross(-LEFTWARD, to_tip)
         from_top = np.arccos(np.clip(height / np.hypot(A, B), -1.0, 1.0))
         sinks = (height > A) & (B > 0.0)
         angle = np.where(sinks, np.arctan2(B, A) - from_top, 0.0)
-        wxyz[:, toes] = geometry.quat_exp(-angle[:, None] * LEFTWARD)
-    return replace(motion, skeleton=skeleton, wxyz=wxyz)
+        yield toes, geometry.quat_exp(-angle[:, None] * LEFTWARD)
 
 
 def _with_toes(skeleton: Skeleton, kind: Kind, axis: Vector) -> Skeleton:

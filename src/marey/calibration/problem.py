@@ -109,9 +109,16 @@ class CalibrationProblem:
         )
 
     @property
-    def seen_first(self) -> Bool[Array, " marker"]:
-        """Which markers the first session shows; it defines the axes of segments."""
-        return np.asarray(points_seen(self.sessions[0][:, self.order]).any(axis=0))
+    def positions(self) -> Float[Array, "frame marker 3"]:
+        """Positions of the markers of the model in all frames of all sessions."""
+        positions = [points[:, self.order, :3] for points in self.sessions]
+        return positions[0] if len(positions) == 1 else np.concatenate(positions)
+
+    @property
+    def seen(self) -> Bool[Array, "session marker"]:
+        """Which markers of the model each session shows."""
+        shown = [points_seen(points).any(axis=0) for points in self.sessions]
+        return np.array(shown)[:, self.order]
 
     @property
     def is_person(self) -> bool:

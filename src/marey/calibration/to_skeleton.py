@@ -29,7 +29,7 @@ from marey.calibration.init.generic import is_movable_girdle
 from marey.calibration.problem import attached_points
 from marey.calibration.solver.bundle_adjustment import CalibrationFit
 from marey.numerics import Array, Float, geometry
-from marey.numerics.procrustes import SENSOR_POINTS, points_seen, poses_of_points
+from marey.numerics.procrustes import SENSOR_POINTS, poses_of_points
 from marey.numerics.thresholds import FEW
 from marey.skeleton import Kind, Skeleton, bone_length_sd
 
@@ -84,9 +84,7 @@ def _marker_offsets(fit: CalibrationFit) -> Float[Array, "session marker 3"]:
     A marker that a session does not show has the mean offset of those that do.
     """
     m, problem = fit.estimate.parameters.marker_offset.copy(), fit.initial.problem
-    seen = np.array(
-        [points_seen(x[:, problem.order]).any(axis=0) for x in problem.sessions]
-    )
+    seen = problem.seen
     for marker in np.flatnonzero(~seen.all(axis=0)):
         shown = seen[:, marker]
         m[~shown, marker] = m[shown, marker].mean(axis=0)

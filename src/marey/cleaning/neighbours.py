@@ -266,15 +266,19 @@ class MarkerSteps(NamedTuple):
         return np.asarray(self.end - self.start)
 
 
+def find_steps(points: Points) -> MarkerSteps:
+    """Return the steps of all markers, sorted by marker, then by time."""
+    marker, frame = np.nonzero(points_seen(points).T)
+    same = marker[1:] == marker[:-1]
+    return MarkerSteps(marker[1:][same], frame[:-1][same], frame[1:][same])
+
+
 class MarkerPredictor:
     """Predictions of marker positions by neighbours, with their usual error."""
 
     def __init__(self, points: Points, neighbours: Neighbours) -> None:
         self.points, self.neighbours = points, neighbours
-        marker, frame = np.nonzero(points_seen(points).T)
-        same = marker[1:] == marker[:-1]
-        # Of all markers, sorted by marker, then by time.
-        self.steps = MarkerSteps(marker[1:][same], frame[:-1][same], frame[1:][same])
+        self.steps = find_steps(points)
         sample = _sample_steps(self.steps, points.shape[1])
         # Median error of steps of one frame, and a bound for steps of any length.
         self.one_frame_error = self._marker_medians(self._errors(sample), sample)
@@ -343,11 +347,11 @@ class MarkerPredictor:
 
 def _sample_steps(steps: MarkerSteps, n_markers: int) -> MarkerSteps:
     """Return some steps of one frame of each marker, equally spaced in time."""
-    single = np.flatnonzero(steps.n_frames == 1)
-    bounds = np.searchsorted(steps.marker[single], np.arange(n_markers + 1))
-    sample = [
-        single[np.linspace(a, b - 1, min(SAMPLE_STEPS, b - a)).astype(int)]
-        for a, b in pairwise(bounds.tolist())
-        if b > a
-    ]
-    return steps.select(np.concatenate([single[:0], *sample]))
+    bounds = np.searchsorted(steps.marker, np.arange(n_markers + 1))
+    sample = [np.zeros(0, dtype=int)]
+    for first, end in pairwise(bounds.tolist()):
+        length = steps.end[first:end] - steps.start[first:end]
+        single = first + np.flatnonzero(length == 1)
+        count = min(SAMPLE_STEPS, len(single))
+        sample.append(single[np.linspace(0, len(single) - 1, count).astype(int)])
+    return steps.select(np.concatenate(sample))

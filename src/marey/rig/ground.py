@@ -66,7 +66,8 @@ def estimate_ground(take: Take) -> GroundEstimate | None:
     of the lowest point are collected over the frames in which that point is slow.
     """
     points = _tracked_points(take)
-    points = points[np.isfinite(points[..., 2]).any(axis=1)]
+    has_points = np.isfinite(points[..., 2]).any(axis=1)
+    points = points if has_points.all() else points[has_points]
     if len(points) < 3:
         return None
     height = points[..., 2]

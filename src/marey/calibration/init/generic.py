@@ -79,7 +79,7 @@ def weak_prior(
     """
     parameters = problem.parameters
     m, prior = parameters.marker_offset[0], Prior(problem.model)
-    prior.add_gauge_constraints(m, problem.seen_first)
+    prior.add_gauge_constraints(m, problem.seen[0])
     prior.add_marker_priors(m, parameters.size)
     for i in range(1, len(problem.model.names)):
         fixed = i in immobile

@@ -5,7 +5,6 @@ residuals of a few posed frames. Whether the shoulders move relative to the ches
 decided by cross-validation on occluded markers.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -54,7 +53,6 @@ from marey.calibration.solver.bundle_adjustment import (
 )
 from marey.calibration.solver.levenberg_marquardt import fit_poses, residuals
 from marey.numerics import Array, Bool, Float, geometry
-from marey.numerics.procrustes import points_seen
 from marey.numerics.thresholds import MIN_SAMPLES, SKIN_MOTION_M
 
 TEST_FRAMES = 30
@@ -100,7 +98,7 @@ def _choose_reference(
 
     None if no frame determines all joints.
     """
-    points = np.concatenate(problem.sessions)[:, problem.order, :3]
+    points = problem.positions
     n_test = max(TEST_FRAMES // problem.n_takes, MIN_SAMPLES)
     test_frames = np.concatenate(person.sample_positions(n_test))
     best, least = None, np.inf
@@ -292,10 +290,8 @@ def _with_priors(
     initial, pose, axes, order = regressed
     model, m = initial.model, initial.marker_offset[0]
     prior = Prior(model)
-    prior.add_gauge_constraints(m, person.seen_first)
-    seen = [points_seen(x).any(axis=0) for x in person.sessions]
-    shown = [np.asarray(one)[person.order] for one in seen]
-    _add_landmark_priors(prior, initial, pose, axes, order, shown)
+    prior.add_gauge_constraints(m, person.seen[0])
+    _add_landmark_priors(prior, initial, pose, axes, order, person.seen)
     add_symmetry_and_proportions(prior, mirror=True)
     for n in range(len(model.axes)):
         prior.add_axis_prior(n, initial, AXIS_SD_RAD)
@@ -312,7 +308,7 @@ def _add_landmark_priors(
     pose: ReferencePose,
     axes: Float[Array, "segment 3 3"],
     order: list[int],
-    shown: Sequence[Bool[Array, " marker"]],
+    shown: Bool[Array, "session marker"],
 ) -> None:
     """Add that each joint has the regressed offset from its landmarks.
 

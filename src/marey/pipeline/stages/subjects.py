@@ -314,8 +314,8 @@ def complete_subjects(
             )
             for motion in subject.motions
         )
-        whole = replace(subject, skeleton=skeleton, motions=motions)
-        completed.append(_bend_toes(whole))
+        hinged = hinge_toes(skeleton)
+        completed.append(replace(subject, skeleton=hinged, motions=motions))
         added = [n for n in skeleton.names if n not in subject.skeleton.names]
         if added:
             findings.append(_report_added(subject.name, added))
