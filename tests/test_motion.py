@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import marey
+from marey.articulated.tables import motion_poses
 from marey.numerics import geometry
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
@@ -270,7 +271,7 @@ def test_a_cut_is_these_frames_on_the_same_clock(rng, data):
 def test_joints_and_markers_agree_with_recursion(rng, n_joints):
     motion = recorded(rng, 4, n_joints=n_joints)
     T, markers = motion.T_world_joint(), motion.marker_points()
-    skeleton = motion.skeleton
+    compiled, skeleton = motion_poses(motion), motion.skeleton
     for frame in range(4):
         wanted = naive.forward(
             skeleton.parent,
@@ -279,9 +280,21 @@ def test_joints_and_markers_agree_with_recursion(rng, n_joints):
             motion.wxyz[frame],
         )
         close(T[frame], wanted, atol=1e-12)
+        close(compiled[frame], wanted, atol=1e-12)
         for marker, joint in enumerate(skeleton.marker_joint):
             place = wanted[joint] @ np.append(skeleton.marker_offset[marker], 1.0)
             close(markers[frame, marker], place[:3], atol=1e-12)
+
+
+def test_compiled_poses_are_unknown_where_those_of_numpy_are():
+    motion = recorded(np.random.default_rng(4), 6, n_joints=5)
+    root, wxyz = motion.T_world_root.copy(), motion.wxyz.copy()
+    root[1], wxyz[2, 1], wxyz[3, 4, 2] = np.nan, np.nan, np.nan
+    gappy = replace(motion, T_world_root=root, wxyz=wxyz)
+    wanted = gappy.T_world_joint()
+    assert 0 < np.isnan(wanted).any(axis=(2, 3)).sum() < wanted[..., 0, 0].size
+    close(motion_poses(gappy), wanted, atol=1e-12)
+    close(motion_poses(gappy, slice(2, 5)), wanted[2:5], atol=1e-12)
 
 
 @given(rng=seeds)

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from marey.anatomy import names as vrm
+from marey.articulated.tables import motion_poses
 from marey.motion import Contact, Motion
 from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.numerics.robust import group_medians, runs
@@ -152,7 +153,7 @@ def bend_toes(motion: Motion) -> Motion:
     if not added:
         return motion
     skeleton = hinge_toes(motion.skeleton)
-    wxyz, T = motion.wxyz.copy(), motion.T_world_joint()
+    wxyz, T = motion.wxyz.copy(), motion_poses(motion)
     for foot, toes, tip in added:
         at_rest = skeleton.offset[toes] + skeleton.offset[tip]
         ground = _ground_under(motion, T[:, foot], skeleton.names[foot], at_rest)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from marey.errors import DataError
+from marey.motion import Motion
 from marey.numerics import Array, Float, Int, geometry
 from marey.skeleton import Skeleton
 
@@ -96,6 +97,25 @@ class Nodes:
                 inverse = geometry.quat_conjugate(q[:, node])
                 remainder = geometry.quat_multiply(inverse, remainder)
         return geometry.quat_continuous(q)
+
+
+def motion_poses(
+    motion: Motion, frames: slice = slice(None)
+) -> Float[Array, "frame joint 4 4"]:
+    """Return T_world_joint of some frames, in metres, as `Motion.T_world_joint` does.
+
+    For stages whose kernels are loaded anyway: it is compiled, and ten times as fast
+    where frames are many.
+    """
+    from marey.articulated.joint_poses_kernel import write_motion_poses
+
+    skeleton = motion.skeleton
+    inputs = skeleton.offset, motion.T_world_root[frames], motion.wxyz[frames]
+    offset, root, wxyz = (np.require(x, float, ["C", "W"]) for x in inputs)
+    T = np.empty((*wxyz.shape[:2], 4, 4))
+    parent = np.require(skeleton.parent, np.int64, ["C", "W"])
+    write_motion_poses(parent, offset, root, wxyz, T)
+    return T
 
 
 def _twist(

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from marey.articulated.tables import motion_poses
 from marey.motion import Motion
 from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.numerics.thresholds import BLOCK_FRAMES, FEW, MARKER_NOISE_M, VELOCITY_TIME_S
@@ -74,7 +75,7 @@ class MotionPoses:
 
     @cached_property
     def _single_block(self) -> Poses:
-        return self.motion.T_world_joint()
+        return motion_poses(self.motion)
 
     def blocks(self) -> Iterator[tuple[slice, Poses]]:
         """Yield consecutive frames with the poses of all joints in them."""
@@ -84,8 +85,7 @@ class MotionPoses:
             return
         for first in range(0, motion.n_frames, BLOCK_FRAMES):
             frames = slice(first, first + BLOCK_FRAMES)
-            root, wxyz = motion.T_world_root[frames], motion.wxyz[frames]
-            yield frames, motion.skeleton.forward(root, wxyz)
+            yield frames, motion_poses(motion, frames)
 
     def map(self, function: Callable[[Poses], Array]) -> Array:
         """Return what a function makes of the poses of any frames, for all frames."""
