@@ -270,8 +270,10 @@ class SlipSearch:
 
 def _is_rotation(T: Poses) -> bool:
     """Return whether orientations neither scale nor shear, which spoils residuals."""
-    R = T[poses_seen(T), :3, :3]
-    error = np.abs(R.swapaxes(1, 2) @ R - np.eye(3)).max(initial=0.0)
+    x, y, z = np.moveaxis(T[poses_seen(T), :3, :3], -1, 0)
+    lengths = (np.einsum("fi,fi->f", axis, axis) - 1.0 for axis in (x, y, z))
+    angles = (np.einsum("fi,fi->f", a, b) for a, b in ((x, y), (y, z), (z, x)))
+    error = max(np.abs(own).max(initial=0.0) for own in (*lengths, *angles))
     return bool(error < MAX_NON_ROTATION)
 
 
