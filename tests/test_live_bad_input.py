@@ -195,13 +195,16 @@ def test_numbers_that_are_no_measurement_are_missing_markers(performer):
 
 def test_ten_clients_get_frames_in_order_and_too_many_are_refused():
     port = free_port(socket.SOCK_STREAM)
-    url = f"ws://127.0.0.1:{port}"
+
+    def join():  # with a full queue, closing would wait for its timeout
+        return connect(f"ws://127.0.0.1:{port}", max_queue=None)
+
     with (
         closing(open_sink(f"ws://:{port}")) as sink,
         closing(Sender(sink, sensor_frame)),
         ExitStack() as connected,
     ):
-        clients = [connected.enter_context(connect(url)) for _ in range(10)]
+        clients = [connected.enter_context(join()) for _ in range(10)]
         for client in clients:
             numbers = [
                 decode_frame(client.recv(PATIENCE_S, decode=False)).number
@@ -209,8 +212,8 @@ def test_ten_clients_get_frames_in_order_and_too_many_are_refused():
             ]
             assert np.diff(numbers).min() >= 1
         for _ in range(MAX_CLIENTS - len(clients)):
-            connected.enter_context(connect(url)).recv(PATIENCE_S)
-        with pytest.raises(InvalidStatus, match="503"), connect(url):
+            connected.enter_context(join()).recv(PATIENCE_S)
+        with pytest.raises(InvalidStatus, match="503"), join():
             pass
 
 

@@ -65,6 +65,16 @@ def test_axes_have_one_size_in_one_call_and_another_in_the_next(add):
     assert add(WRONG, WRONG, note="of another type").shape == WRONG.shape
 
 
+def test_axes_of_a_call_inside_are_its_own(add):
+    def add_transposed(a: Array) -> Array:
+        total: Array = add(a.T, a.T).T
+        return total
+
+    outer = check_some_calls(add_transposed, typechecker=beartype)
+    for _ in range(THEN):
+        assert outer(GOOD).shape == GOOD.shape
+
+
 def test_axes_of_a_generator_are_its_own(monkeypatch):
     monkeypatch.setattr(Turn, "every_call", True)
 

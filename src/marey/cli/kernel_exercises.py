@@ -49,17 +49,17 @@ def true_skeleton(take: synth.Recording) -> Skeleton:
     )
 
 
-def fit_bodies(**options: Any) -> None:
+def fit_bodies(take: synth.Recording, **options: Any) -> None:
     """Clean and segment markers, and fit joints and the tree."""
     chosen = SolveOptions(**options)
-    takes = clean_takes((record(),), chosen)
+    takes = clean_takes((take,), chosen)
     estimate_bodies(takes, chosen, Clock(None))
 
 
 def fit_bodies_and_joints() -> None:
     """Find bodies with and without labels, and their joints."""
-    fit_bodies(segment="labels")
-    fit_bodies(segment="overlap")
+    fit_bodies(record(), segment="labels")
+    fit_bodies(record(), segment="overlap")
 
 
 def fit_poses() -> None:
@@ -114,9 +114,10 @@ def fit_other_poses() -> None:
 
 
 def fit_other_joints() -> None:
-    """Fit joints by the other methods."""
-    fit_bodies(joints="gdke")
-    fit_bodies(joints="distance")
+    """Fit joints by the other methods, which are slow for all pairs of a person."""
+    hinge = synth.hinge_pair().record("swing", seconds=SECONDS, rate=RATE, noise=1e-3)
+    fit_bodies(hinge, joints="gdke")
+    fit_bodies(hinge, joints="distance")
 
 
 @dataclass(frozen=True, slots=True)
