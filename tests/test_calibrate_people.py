@@ -9,6 +9,7 @@ from posed import attach_targets
 import marey
 from marey import build_skeleton, fit_joints, segment, synth
 from marey.calibration import CalibrateOptions, calibrate
+from marey.calibration.init.generic import SHOULDER_GIRDLE
 from marey.numerics import geometry
 from marey.papers.measures import joint_errors
 from marey.papers.recordings import true_skeleton
@@ -45,14 +46,18 @@ def rms(values):
     return float(np.sqrt(np.mean(np.square(values))))
 
 
-@pytest.fixture(scope="module")
-def walker():
-    """A person walking, with white noise only."""
-    figure = synth.human(1.8, seed=3)
+def walking_person(seed):
+    """A person walking, with white noise only: figure, take and initial skeleton."""
+    figure = synth.human(1.8, seed=seed)
     take = figure.record(
-        "walk", seconds=4.0, rate=60.0, markers="sparse41", noise=5e-4, seed=3
+        "walk", seconds=4.0, rate=60.0, markers="sparse41", noise=5e-4, seed=seed
     )
     return figure, take, initial_skeleton(take)
+
+
+@pytest.fixture(scope="module")
+def walker():
+    return walking_person(3)
 
 
 @pytest.fixture(scope="module")
@@ -100,19 +105,19 @@ def move_knees(take, motion):
     return replace(take, points=points), np.array(along)
 
 
-def test_knees_whose_centres_move_are_found_at_their_mean(walker):
+def test_knees_whose_centres_move_are_found_at_their_mean():
     """Bones that end there are no more certain than the motion of the centre."""
-    figure, take, start = walker
-    motion = np.array([[6.0, 0.0, 4.0], [3.0, 2.0, -6.0]]) * MILLIMETRE
-    moving, square = move_knees(take, motion)
-    found = calibrate(start, moving).skeleton
-    for side, along in zip(("Left", "Right"), square, strict=True):
-        for name in ("LowerLeg", "Foot"):
-            joint = found.index(side + name)
-            error = found.lengths[joint]
-            error -= figure.skeleton.lengths[figure.skeleton.index(side + name)]
-            assert abs(error) < 3.0 * MILLIMETRE
-            assert found.length_sd[joint] > np.sqrt(along)
+    motion, error = np.array([[6.0, 0.0, 4.0], [3.0, 2.0, -6.0]]) * MILLIMETRE, []
+    for seed in range(3, 7):
+        figure, take, start = walking_person(seed)
+        moving, square = move_knees(take, motion)
+        found = calibrate(start, moving).skeleton
+        for side, along in zip(("Left", "Right"), square, strict=True):
+            for name in (side + "LowerLeg", side + "Foot"):
+                joint, true = found.index(name), figure.skeleton.index(name)
+                error.append(found.lengths[joint] - figure.skeleton.lengths[true])
+                assert found.length_sd[joint] > np.sqrt(along)
+    assert rms(error) < 2.0 * MILLIMETRE
 
 
 def test_calibration_halves_the_errors_of_bones_with_soft_tissue(soft_walker):
@@ -219,6 +224,21 @@ def test_shoulders_that_shrug_are_detected():
     assert "LeftShoulder" not in plain.names
 
 
+@pytest.mark.parametrize(("lasts", "moves"), [(True, True), (False, False)])
+def test_shoulders_move_where_acromia_do_and_not_by_noise(lasts, moves):
+    """Both displace acromia by 3 mm; noise differs in the next frame."""
+    figure = synth.human(1.75, seed=8)
+    take = figure.record("walk", seconds=3.0, rate=60.0, markers="sparse41", seed=8)
+    start, rng = initial_skeleton(take), np.random.default_rng(8)
+    white = rng.normal(size=(take.n_frames, 2, 3))
+    phase = np.linspace(0.0, 12.0, take.n_frames)[:, None, None] + white[:1]
+    points = take.points.copy()
+    acromia = [take.labels.index(label) for label in ("LSHO", "RSHO")]
+    points[:, acromia] += 3.0 * MILLIMETRE * (np.sin(phase) if lasts else white)
+    found = calibrate(start, replace(take, points=points)).skeleton
+    assert ("LeftShoulder" in found.names) == moves
+
+
 def test_an_ankle_without_malleoli_is_found_from_heel_and_toe(walker):
     figure, take, _ = walker
     keep = [k for k, label in enumerate(take.labels) if label[1:] != "ANK"]
@@ -298,7 +318,8 @@ def test_known_bones_are_kept_in_another_session(soft_walker):
         found.skeleton, marker_offset=found.skeleton.marker_offset + displacement
     )
     kept = calibrate(moved, take, options=CalibrateOptions(keep_bones=True))
-    assert (kept.skeleton.offset == found.skeleton.offset).all()
+    is_bone = ~np.isin(found.skeleton.names, SHOULDER_GIRDLE)
+    assert (kept.skeleton.offset == found.skeleton.offset)[is_bone].all()
     assert kept.rms < 1.01 * found.rms
 
 

@@ -202,6 +202,29 @@ def test_joints_of_computed_markers_are_near_the_truth(recordings):
             assert rms(np.linalg.norm(error, axis=1)) / MILLIMETRE < max_rms[joint]
 
 
+@pytest.mark.parametrize("subject", ["s2", "s4"])
+def test_ankles_of_a_walk_agree_with_a_static_that_shows_both_malleoli(
+    recordings, subject
+):
+    """The walk has the lateral ones alone; the reference was fitted to its markers."""
+    walk, static = (
+        recordings / ADDBIO.format(f"uhlrich_{subject}", name)
+        for name in ("walking1", "static1")
+    )
+    path = walk.with_name("walking1_ref_joints.npz")
+    true, error = reference_joints(path), []
+    for paths in ([walk], [walk, static]):
+        solution = marey.solve(paths, options=marey.SolveOptions(whole=False))
+        frames = reference_frames(path, solution.takes[0])
+        motion = solution.subjects[0].motions[0]
+        position = motion.T_world_joint()[frames, :, :3, 3]
+        found = [motion.skeleton.index(f"{side}Foot") for side in ("Left", "Right")]
+        wanted = [true.names.index(f"ankle_{side}") for side in "lr"]
+        distance = position[:, found] - true.points[:, wanted]
+        error.append(rms(np.linalg.norm(distance, axis=-1)) / MILLIMETRE)
+    assert error[1] < error[0] + 1.0
+
+
 @pytest.mark.parametrize("name", ["pendulum_01", "pendulum_03"])
 def test_links_of_a_pendulum_have_their_true_lengths(recordings, name):
     take = marey.read(recordings / f"mech_pendulum/{name}.trc", up="y")

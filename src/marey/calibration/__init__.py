@@ -106,7 +106,7 @@ def calibrate(
 
     A person with the labels of a known marker set has Gaussian priors from joint
     regression, symmetry and proportions. Whether its shoulders move relative to the
-    chest is decided by the prediction of hidden markers. Other skeletons have only weak
+    chest is decided by the markers on its acromia. Other skeletons have only weak
     priors, and a joint that rotated about one axis only becomes a hinge.
 
     The order of the takes does not matter: the axes of the segments are defined by the

@@ -1,8 +1,8 @@
 """Initialisation of a person with landmarks: reference frame, joints and shoulders.
 
 Candidate frames, in each of which joints are regressed from landmarks, compete on the
-residuals of a few posed frames. Whether the shoulders move relative to the chest is
-decided by cross-validation on occluded markers.
+residuals of a few posed frames. The shoulders move relative to the chest where the
+markers on acromia do.
 """
 
 from dataclasses import replace
@@ -22,7 +22,6 @@ from marey.anatomy.names import (
 )
 from marey.anatomy.whole_person import insert_joint
 from marey.calibration.init.joint_regression import (
-    ALONG_KNEE_SD_M,
     ReferencePose,
     regress_joints,
 )
@@ -33,8 +32,6 @@ from marey.calibration.model import (
     MIN_SKIN_NOISE_M,
     SOFT_HINGE_SD_RAD,
     AxisConstraint,
-    Estimate,
-    FramePoses,
     KinematicModel,
     ModelParameters,
 )
@@ -46,25 +43,15 @@ from marey.calibration.priors import (
     add_symmetry_and_proportions,
 )
 from marey.calibration.problem import CalibrationProblem, problem_of_sessions
-from marey.calibration.solver.bundle_adjustment import (
-    MIN_ROUNDS,
-    bundle_adjust,
-    pose_sampled_frames,
-)
-from marey.calibration.solver.levenberg_marquardt import fit_poses, residuals
+from marey.calibration.solver.bundle_adjustment import pose_sampled_frames
+from marey.calibration.solver.levenberg_marquardt import residuals
 from marey.numerics import Array, Bool, Float, geometry
+from marey.numerics.procrustes import fit_rigid
 from marey.numerics.thresholds import MIN_SAMPLES, SKIN_MOTION_M
 
 TEST_FRAMES = 30
 """Frames of all takes together, but `MIN_SAMPLES` of each, on which candidates for
-the reference frame and models of the shoulders compete. More take longer. Chosen by
-hand."""
-
-MIN_FIXED_SHOULDER_GAIN = 1.05
-"""Shoulders are fixed if moving ones predict worse by this factor. Higher favours
-moving shoulders, because people have clavicles. Chosen by hand."""
-
-UPPER_BODY = (CHEST, SHOULDER, UPPER_ARM, LOWER_ARM)
+the reference frame compete. More take longer. Chosen by hand."""
 
 AXIS_SD_RAD = 0.25
 """Standard deviation of the initial directions of the axes of knees and elbows, in
@@ -76,28 +63,16 @@ def init_person(
 ) -> Initialisation | None:
     """Return the best initialisation of a person; None if no frame determines it."""
     person = problem
-    if options.shoulders != "fixed" and _can_have_clavicles(problem.model, landmarks):
+    if _have_clavicles(problem, landmarks, options.shoulders):
         person = _insert_clavicles(problem, landmarks)
     best = _choose_reference(problem, person, landmarks)
-    if best is None:
-        return None
-    regressed, points, frame = best
-    initial = _with_priors(person, regressed)
-    if person is problem or options.shoulders == "move":
-        return initial
-    fixed = _regress_person(problem, problem, landmarks, points, frame)
-    return _choose_shoulders(
-        initial, _with_priors(problem, fixed), options.effective_samples
-    )
+    return _with_priors(person, best) if best else None
 
 
 def _choose_reference(
     problem: CalibrationProblem, person: CalibrationProblem, landmarks: Landmarks
-) -> tuple["RegressedPerson", Float[Array, "frame marker 3"], int] | None:
-    """Return the best initial parameters, the points of the problem, and their frame.
-
-    None if no frame determines all joints.
-    """
+) -> "RegressedPerson | None":
+    """Return the best initial parameters; None if no frame determines all joints."""
     points = problem.positions
     n_test = max(TEST_FRAMES // problem.n_takes, MIN_SAMPLES)
     test_frames = np.concatenate(person.sample_positions(n_test))
@@ -108,7 +83,7 @@ def _choose_reference(
             continue
         misfit = _misfit(regressed.parameters, test_frames)
         if best is None or misfit < least:
-            best, least = (regressed, points, frame), misfit
+            best, least = regressed, misfit
     return best
 
 
@@ -126,63 +101,38 @@ def _misfit(
     return round(float(np.mean(distance)), 4)
 
 
-def _choose_shoulders(
-    moving: Initialisation, fixed: Initialisation, effective_samples: float
-) -> Initialisation:
-    """Return the initialisation whose short fit predicts hidden markers better."""
-    n_test = max(TEST_FRAMES // moving.problem.n_takes, MIN_SAMPLES)
-    fits = [
-        bundle_adjust(
-            initial,
-            frames_per_take=n_test,
-            effective_samples=effective_samples,
-            max_rounds=MIN_ROUNDS,
-        )
-        for initial in (moving, fixed)
-    ]
-    error_moving, error_fixed = (_hidden_marker_error(fit.estimate) for fit in fits)
-    is_moving = error_moving < MIN_FIXED_SHOULDER_GAIN * error_fixed
-    best = fits[0] if is_moving else fits[1]
-    return replace(best.initial, parameters=best.estimate.parameters)
-
-
-def _hidden_marker_error(estimate: Estimate) -> float:
-    r"""Return the error of predicting hidden markers of the upper body.
-
-    Each marker is hidden in turn and all frames are posed without it (leave one out).
-    The error is the mean of :math:`\log(1 + d^2 / s^2)` of the distances d, so that no
-    single marker decides that the others do not determine.
-    """
-    model = estimate.model
-    upper = [i for i, name in enumerate(model.names) if name.endswith(UPPER_BODY)]
-    is_marker = model.freedom == 1.0
-    hidden = np.flatnonzero(np.isin(model.marker_segment, upper) & is_marker)
-    trials = np.arange(len(hidden))
-    masked, unmasked = [], []
-    for poses in estimate.poses:
-        frames = np.tile(np.arange(len(poses.points)), len(hidden))
-        shown = poses.points[frames]
-        points = shown.copy()
-        points[np.arange(len(frames)), np.repeat(hidden, len(poses.points))] = np.nan
-        t, R = poses.root_position[frames], poses.R_world_segment[frames]
-        masked.append(FramePoses(points, t, R))
-        unmasked.append(shown)
-    posed = fit_poses(replace(estimate, poses=tuple(masked), motion=()))
-    predicted = tuple(
-        replace(poses, points=points)
-        for poses, points in zip(posed.poses, unmasked, strict=True)
-    )
-    total, count = 0.0, 0
-    for session in residuals(replace(posed, poses=predicted)):
-        shape = len(hidden), -1, len(model.labels)
-        seen = session.seen.reshape(shape)[trials, :, hidden]
-        square = np.sum(session.vector**2, axis=-1).reshape(shape)[trials, :, hidden]
-        total += float(np.sum(np.log1p(square[seen] / SKIN_MOTION_M**2)))
-        count += int(seen.sum())
-    return total / max(count, 1)
-
-
 # --- clavicles ------------------------------------------------------------------------
+
+
+def _have_clavicles(
+    problem: CalibrationProblem, landmarks: Landmarks, shoulders: str
+) -> bool:
+    """Return whether the shoulders move, by the option `shoulders` or by themselves."""
+    if shoulders == "fixed" or not _can_have_clavicles(problem.model, landmarks):
+        return False
+    return shoulders == "move" or _acromia_move(problem, landmarks)
+
+
+def _acromia_move(problem: CalibrationProblem, landmarks: Landmarks) -> bool:
+    r"""Return whether the acromia move on the chest, and not by noise alone.
+
+    Noise differs in consecutive frames, motion lasts. With the displacement d of the
+    markers on acromia from their places among those of the chest they move if
+
+    .. math:: \mathrm{E}[d_f \cdot d_{f+1}] > \tfrac12\, \mathrm{E}|d|^2
+    """
+    chest = problem.model.markers_of(problem.model.index(CHEST))
+    acromia = np.isin(chest, landmarks.either_side("acromion"))
+    shared, square = [np.zeros(0)], [np.zeros(0)]
+    for pairs in problem.sample_frame_pairs():
+        points = pairs[:, :, chest, :3]
+        rigid = fit_rigid(points.reshape(-1, len(chest), 3))
+        T_body_world = geometry.inverse(rigid.T_world_body).reshape(-1, 2, 1, 4, 4)
+        moved = (geometry.apply(T_body_world, points) - rigid.offset)[:, :, acromia]
+        shared.append(np.sum(moved[:, 0] * moved[:, 1], axis=-1).ravel())
+        square.append(np.mean(np.sum(moved**2, axis=-1), axis=1).ravel())
+    each, whole = np.concatenate(shared), np.concatenate(square)
+    return float(np.nansum(each)) > 0.5 * float(np.nansum(whole))
 
 
 def _can_have_clavicles(model: KinematicModel, landmarks: Landmarks) -> bool:
@@ -336,10 +286,11 @@ def _add_landmark_priors(
             sd = joint.sd if is_whole else float(np.hypot(joint.sd, SKIN_MOTION_M))
             sessions = tuple(n for n, one in enumerate(seen) if one == markers)
             precision = np.eye(3) / sd
-            if joint.line is not None and is_whole:
-                line = axes[model.parent[i]].T @ joint.line
-                along = 1.0 / ALONG_KNEE_SD_M - 1.0 / sd
-                precision += along * np.outer(line, line)
+            if joint.along is not None and is_whole:
+                along = axes[model.parent[i]].T @ joint.along
+                square = float(along @ along)
+                change = 1.0 / np.sqrt(square) - 1.0 / sd
+                precision += change * np.outer(along, along) / square
             prior.add_landmark_prior(
                 i, [*markers], offset, precision, sessions=sessions
             )
