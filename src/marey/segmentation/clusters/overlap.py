@@ -150,7 +150,7 @@ def _gains(
     of_new_pairs = np.where(n_common == 0, odds, 0.0)
     of_lone_pairs = np.where(n_common == 1, odds, 0.0)
     gain, loss = bodies @ of_new_pairs, bodies @ of_lone_pairs
-    n_bodies = inside.sum(axis=0)
+    n_bodies = n_common.diagonal()
     is_free = n_bodies < MAX_BODIES_PER_MARKER
     leaving = np.where(n_bodies > 1, MEMBERSHIP_PRICE - loss, -np.inf)
     joining = np.where(is_free, gain - MEMBERSHIP_PRICE, -np.inf)
@@ -158,9 +158,9 @@ def _gains(
     kept = bodies @ (bodies[source] * of_lone_pairs[marker]).T
     moving = gain[:, marker] - loss[source, marker] + kept
     merging = MEMBERSHIP_PRICE * (bodies @ bodies.T) + gain @ bodies.T
-    merging[np.tril_indices(len(inside))] = -np.inf
-    opening = np.where(is_free[:, None] & is_free & (n_common == 0), odds, -np.inf)
-    opening[np.tril_indices(len(odds))] = -np.inf
+    merging[np.tri(len(inside), dtype=bool)] = -np.inf
+    is_open = is_free[:, None] & is_free & (n_common == 0)
+    opening = np.where(np.triu(is_open, k=1), odds, -np.inf)
     return (
         np.where(inside, leaving, joining),
         np.where(inside[:, marker], -np.inf, moving),
@@ -171,13 +171,16 @@ def _gains(
 
 def _without_subsets(cover: Members) -> Members:
     """Return the cover without bodies that are subsets of another, or repeat one."""
-    bodies = cover.astype(float)
+    rows = np.flatnonzero(cover.any(axis=1))
+    bodies = cover[rows].astype(float)
     n_markers, n_common = bodies.sum(axis=1), bodies @ bodies.T
     is_subset = n_common == n_markers[:, None]
     is_larger = n_markers > n_markers[:, None]
-    is_earlier = np.tri(len(cover), k=-1, dtype=bool)
+    is_earlier = np.tri(len(rows), k=-1, dtype=bool)
     is_needless = (is_subset & (is_larger | is_earlier)).any(axis=1)
-    return np.asarray(cover & ~is_needless[:, None])
+    cover = cover.copy()
+    cover[rows[is_needless]] = False
+    return cover
 
 
 def _complete_linkage(odds: Float[Array, "marker marker"]) -> Members:
@@ -185,8 +188,8 @@ def _complete_linkage(odds: Float[Array, "marker marker"]) -> Members:
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
 
-    if len(odds) == 1:
-        return np.ones((1, 1), dtype=bool)
+    if (odds + np.eye(len(odds)) > 0.0).all():
+        return np.ones((1, len(odds)), dtype=bool)
     zero_odds = odds.max() + 1.0
     dissimilarity = zero_odds - odds
     np.fill_diagonal(dissimilarity, 0.0)
