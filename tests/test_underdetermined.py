@@ -121,3 +121,19 @@ def test_with_noise_the_wrist_is_within_its_standard_deviation():
     sd = np.sqrt(np.trace(joints.covariance[row, :3, :3]))
     assert 0.0 < sd < 5e-3
     assert max_center_error(posed, joints, motion, "RightHand") < 5.0 * sd + 3e-3
+
+
+@pytest.mark.parametrize("seed", [1, 8])
+def test_thighs_of_two_markers_stay_near_them_in_a_third_of_a_second(seed):
+    """Markers that hardly rotate move on a piece of a sphere that is nearly plane."""
+    take = synth.human(height=1.8, seed=seed).record(
+        "walk", seconds=0.35, rate=60.0, markers="sparse41", noise=1e-3, seed=seed
+    )
+    bodies = segment(take)
+    joints = fit_joints(bodies)
+    tree = tree_from_parents(bodies.parents, bodies.names, joints)
+    (posed,), _ = pose_underdetermined_bodies((bodies,), joints, tree, fit=fit_joints)
+    for body in range(len(posed.names)):
+        markers = take.points[:, posed.marker_body == body].mean(axis=1)
+        away = posed.T_world_body[:, body, :3, 3] - markers
+        assert np.linalg.norm(away, axis=1).max() < 0.3

@@ -161,6 +161,9 @@ class PosePropagation:
             sphere = fit_sphere(in_parent, estimator=self._estimator)
         if (stacked.member[:, [body, parent]].sum(axis=0) == 1).all():
             sphere = _keep_near_marker(in_parent, sphere)
+        elif not sphere.reason and not _has_radius(in_parent, sphere):
+            near = fit_sphere(in_parent, estimator="kasa", kind=sphere.kind)
+            sphere = replace(near, covariance=sphere.covariance)
         if sphere.reason:
             return BodyConstants(
                 body=body,
@@ -248,6 +251,16 @@ def _keep_near_marker(in_parent: Markers, sphere: Sphere) -> Sphere:
     near = fit_sphere(in_parent, estimator="kasa", kind=sphere.kind)
     apart = np.linalg.norm(near.center - sphere.center)
     return near if apart > FEW * np.nanmax(sphere.radius) else sphere
+
+
+def _has_radius(in_parent: Markers, sphere: Sphere) -> bool:
+    """Return whether the centre is nearer to the markers than its uncertainty.
+
+    In a few frames markers move on a piece of a sphere that is nearly plane, and least
+    squares may place its centre metres away.
+    """
+    arm = sphere.center - _mean_seen(in_parent.reshape(-1, 3))
+    return bool(arm @ sphere.covariance @ arm < (arm @ arm) ** 2)
 
 
 def _from_points(
