@@ -254,7 +254,7 @@ def _keep_near_marker(in_parent: Markers, sphere: Sphere) -> Sphere:
 
 
 def _has_radius(in_parent: Markers, sphere: Sphere) -> bool:
-    """Return whether the centre is nearer to the markers than its uncertainty.
+    """Return whether the centre is further from the markers than its uncertainty.
 
     In a few frames markers move on a piece of a sphere that is nearly plane, and least
     squares may place its centre metres away.
