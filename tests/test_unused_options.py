@@ -20,14 +20,14 @@ def person():
 def takes(person):
     """Recordings by name: labels or sensors, with and without gaps and distortion."""
 
-    def record(motion="exercise", seconds=1.5, **options):
-        return person.record(motion, seconds=seconds, seed=1, **options)
+    def record(motion="exercise", seconds=1.5, rate=60.0, **options):
+        return person.record(motion, seconds=seconds, rate=rate, seed=1, **options)
 
     noisy = {"noise": 1e-3}
     sensors = {"markers": "none", "sensors": True, "seconds": 3.0, **noisy}
     return {
         "labels": record(markers="set53", **noisy),
-        "gaps": record(markers="set53", gaps=0.05, **noisy),
+        "gaps": record(markers="set53", gaps=0.05, rate=120.0, **noisy),
         "sensors": record(**sensors),
         "bent": record(field=0.02, **sensors),
     }
@@ -77,7 +77,7 @@ def same(a, b):
 WITHOUT_EFFECT = [
     ("labels", {}, {"joints": "gdke"}, "landmarks"),
     ("labels", {}, {"joints": "distance"}, "landmarks"),
-    ("labels", {"skeleton": ...}, {"joints": "distance"}, "bones of the performer"),
+    ("labels", {"skeleton": ...}, {"joints": "gdke"}, "bones of the performer"),
     ("labels", {}, {"weight": "residual"}, "hierarchy is known"),
     ("labels", {"skeleton": ...}, {"segment": "labels"}, "known performer"),
     ("labels", {"skeleton": ...}, {"template": ...}, "known performer"),
@@ -122,8 +122,8 @@ def test_joint_fits_matter_to_landmarks_only_where_markers_are_occluded(solve, m
 
 
 WITH_EFFECT = [
-    ("labels", {"segment": "overlap"}, {"joints": "distance"}),
-    ("labels", {"calibrate": False}, {"joints": "distance"}),
+    ("labels", {"segment": "overlap"}, {"joints": "gdke"}),
+    ("labels", {"calibrate": False}, {"joints": "gdke"}),
     ("sensors", {}, {"joints": "gdke"}),
     ("sensors", {}, {"weight": "residual"}),
     ("labels", {}, {"segment": "overlap"}),
