@@ -1,6 +1,7 @@
 """Compiled kernels: what makes them stale, where they may go, and what is said."""
 
 import ast
+import gc
 import importlib
 import json
 import logging
@@ -14,11 +15,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numba.core.dispatcher import Dispatcher
+from numba.core.event import Listener, install_listener
 
 import marey
 from marey.cli.compiling import merge_caches
 from marey.cli.kernel_exercises import EXERCISES
 from marey.kernels import cache, precompiled
+from marey.numerics.jit import njit
 
 SOURCE = Path(marey.__file__).parent
 PARTS = (
@@ -87,6 +90,10 @@ print(value, count.n, compiled_cpu())
 """
 
 
+ELF = b"\x7fELF"
+"""The beginning of machine code on Linux."""
+
+
 def small_package(folder, height=1.0):
     """A marey of two kernels, one of which calls the other, in its own file."""
     for part in PARTS:
@@ -150,6 +157,49 @@ def test_a_kernel_from_the_cache_is_linked_into_one_that_is_compiled(tmp_path):
     caller.write_text(CALLER.replace("* x", "+ x"))
     value, n_compiled, _, _ = call(package)
     assert (value, n_compiled) == (3.0, 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for machine code as ELF")
+def test_a_kernel_that_only_kernels_call_has_no_machine_code(tmp_path):
+    """Its bitcode is kept: a process that has it compiles only what calls it."""
+    package = small_package(tmp_path)
+    called = package / "marey/numerics/called_kernel.py"
+    call(package)
+    (with_code,) = package.rglob("called_kernel.height-*.nbc")
+    assert ELF in with_code.read_bytes()
+    inner = called.read_text().replace("njit(cache=True)", "inner")
+    called.write_text(inner.replace("import njit", "import inner"))
+    with_code.unlink()
+    assert call(package)[:2] == (2.0, 2)
+    (without,) = package.rglob("called_kernel.height-*.nbc")
+    assert ELF not in without.read_bytes()
+    caller = package / "marey/numerics/caller_kernel.py"
+    caller.write_text(CALLER.replace("* x", "+ x"))
+    assert call(package)[:2] == (3.0, 1)
+
+
+def test_no_garbage_is_collected_while_a_kernel_is_compiled():
+    events = []
+    with install_listener("numba:compile", Collecting(events)):
+        njit()(lambda x: x).compile("f8(f8)")
+        kernel = njit()(lambda x: x)
+        kernel.py_func.__module__ = "marey.numerics.some_kernel"
+        kernel.compile("f8(f8)")
+    assert events == [True, True, False, True]
+    assert gc.isenabled()
+
+
+class Collecting(Listener):
+    """Notes whether garbage is collected when compilations start and have ended."""
+
+    def __init__(self, events):
+        self.events = events
+
+    def on_start(self, event):
+        self.events.append(gc.isenabled())
+
+    def on_end(self, event):
+        self.events.append(gc.isenabled())
 
 
 LOAD = """

@@ -11,6 +11,7 @@ import termios
 import time
 from contextlib import closing
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,12 @@ import pytest
 from pythonosc.udp_client import SimpleUDPClient
 
 import marey
+from marey.cli.commands.live import _report as report
 from marey.cli.live_keys import obey_key
 from marey.live import Frame
 from marey.live.posing.performers import Performers
 from marey.live.posing.tracking import LivePose, SubjectPose
+from marey.live.statistics import StreamStatistics
 from marey.numerics import geometry
 from marey.viewer.server.live_feed import LiveFeed
 from marey.virtual import calibrate_sensors
@@ -265,3 +268,13 @@ def test_a_virtual_skeleton_follows_sensors_and_is_set_to_zero(tmp_path):
         (now,) = poses.skeletons
     assert said == ["zero pose set"]
     np.testing.assert_allclose(now.T_joint_sensor, zero.T_joint_sensor, atol=1e-9)
+
+
+@pytest.mark.parametrize("received", [0, 1])
+def test_a_rate_that_is_not_known_is_not_shown(received, capsys):
+    statistics = StreamStatistics(received=received)
+    nothing = SimpleNamespace(statistics=statistics, latencies=[], findings=tuple)
+    report(nothing, as_json=False, quiet=False)
+    printed = capsys.readouterr().out
+    assert "nan" not in printed
+    assert ("does the sender stream" in printed) == (received == 0)

@@ -13,6 +13,7 @@ import samples
 import test_solution
 
 import marey
+from marey.cli import main
 from marey.io.solution_files import write_solution
 from marey.io.units_axes import rotation_to_z_up
 from marey.numerics import geometry
@@ -305,3 +306,34 @@ def test_several_subjects_are_several_files_or_an_error(tmp_path):
     written, _ = write_solution(both, tmp_path / "a.osim", {}, overwrite=False)
     assert [path.name for path in written] == ["a_Ann_.osim", "a_Bob_.osim"]
     assert all(path.with_suffix(".mot").exists() for path in written)
+
+
+@pytest.mark.parametrize(
+    "fmt",
+    [f for f in marey.formats() if f.writes and f.name != "html"],
+    ids=lambda fmt: fmt.name,
+)
+def test_a_format_says_which_files_it_writes_beside_the_named_one(fmt, tmp_path):
+    """So that `marey solve` refuses existing ones before the solve."""
+    for suffix in fmt.suffixes:
+        marey.write(solved("Ann"), tmp_path / f"a{suffix}", overwrite=True)
+        names = {path.name for path in tmp_path.iterdir()}
+        assert names == {f"a{suffix}", *(f"a{other}" for other in fmt.companions)}
+        for name in names:
+            (tmp_path / name).unlink()
+
+
+@pytest.mark.parametrize("beside", [".mot", ".trc"])
+def test_an_existing_file_beside_the_model_is_refused_before_the_solve(
+    beside, tmp_path, monkeypatch, capsys
+):
+    recorded = tmp_path / "walk.csv"
+    marey.write(samples.take(), recorded)
+    kept = tmp_path / f"a{beside}"
+    kept.write_text("kept")
+    monkeypatch.setattr("marey.editing.solve", lambda *_, **__: pytest.fail("solved"))
+    with pytest.raises(SystemExit) as stop:
+        main(["solve", str(recorded), "-o", str(tmp_path / "a.osim")])
+    assert stop.value.code == 2
+    assert f"a{beside}, which exists" in capsys.readouterr().err.replace("\n", "")
+    assert kept.read_text() == "kept"

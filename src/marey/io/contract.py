@@ -401,6 +401,9 @@ class Format:
     write_skeleton: Callable[[Skeleton, WriteOptions], Output] | None = None
     write_solution: Callable[[Solution, WriteOptions], Output] | None = None
     write_table: Callable[[QuantityTable, WriteOptions], Output] | None = None
+    companions: tuple[str, ...] = ()
+    """Suffixes of the files that a solution with markers gets beside the named one."""
+
     one_subject: bool = False
     """Whether `write_solution` holds one subject in one take and no more."""
 

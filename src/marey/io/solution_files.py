@@ -1,15 +1,36 @@
 """A solution as files: one, or one per subject and take where a format holds one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from marey.io import format_for_suffix, usual_content, write
+from marey.io.atomic import check_target
 from marey.io.contract import Format
 from marey.motion import Motion
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.solution import Solution
+
+
+def check_solution_files(
+    path: Path, content: str | None, *, overwrite: bool, inputs: Sequence[str]
+) -> None:
+    """Refuse an unusable output path, and those of the files beside it, before a solve.
+
+    Args:
+        path: File to write; its suffix selects the format.
+        content: What of the solution is written; None = what is usual.
+        overwrite: Whether existing files may be replaced.
+        inputs: Files that are solved; these are never replaced.
+
+    Raises:
+        OptionError: If a path is an input, or exists and `overwrite` is False.
+        OutputError: If the folder does not exist or cannot be written.
+    """
+    beside = format_for_suffix(path).companions if content is None else ()
+    for target in (path, *map(path.with_suffix, beside)):
+        check_target(target, overwrite=overwrite, inputs=inputs)
 
 
 def write_solution(

@@ -22,6 +22,7 @@ from marey.errors import printable
 
 if TYPE_CHECKING:
     from marey.live import LivePose, Stream
+    from marey.live.statistics import StreamStatistics
 
 PAGE = "page"
 STATUS_S = 0.5
@@ -158,11 +159,20 @@ def _report(poses: "Stream", *, as_json: bool, quiet: bool) -> None:
         print_json(asdict(found) | facts)
     elif not quiet:
         grid = property_grid()
-        grid.add_row("frames", f"{found.received} received, {found.lost} lost")
-        grid.add_row("rate", f"{found.rate:.2f} Hz, jitter {1e3 * found.jitter:.2f} ms")
+        grid.add_row("frames", _count_frames(found))
+        if np.isfinite(found.rate):
+            jitter = f"jitter {1e3 * found.jitter:.2f} ms"
+            grid.add_row("rate", f"{found.rate:.2f} Hz, {jitter}")
         if latencies:
             text = f"median {1e3 * p50:.2f} ms, 99 % {1e3 * p99:.2f} ms"
             grid.add_row("packet to pose", text)
         out.print(grid)
         for finding in poses.findings():
             err.print(render_finding(finding))
+
+
+def _count_frames(found: "StreamStatistics") -> str:
+    """Return how many frames came, or what to look at if none did."""
+    if not found.received:
+        return "none received: does the sender stream, and to this machine?"
+    return f"{found.received} received, {found.lost} lost"

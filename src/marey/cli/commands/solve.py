@@ -195,14 +195,17 @@ def solve(
         report_data,
     )
     from marey.editing import solve as solve_takes
-    from marey.io import format_for_suffix, read
-    from marey.io.atomic import check_target
-    from marey.io.solution_files import write_solution
+    from marey.io import read
+    from marey.io.solution_files import check_solution_files, write_solution
 
     messages.apply()
     for path in out_:
-        format_for_suffix(path)
-        check_target(path, overwrite=writing.overwrite, inputs=tuple(map(str, files)))
+        check_solution_files(
+            path,
+            writing.content,
+            overwrite=writing.overwrite,
+            inputs=tuple(map(str, files)),
+        )
     find_scheme(writing.names or "vrm")
     lengths = read_toml(measured, "lengths") if measured else {}
     options = solving.read_options()

@@ -273,6 +273,7 @@ FORMAT = Format(
     read_take=read_take,
     write_take=write_take,
     write_motion=write_motion,
+    companions=(".osim",),
     loses=("sensors", "filled", "events", "analog", "computed", "confidence"),
     precision=PRECISION_M,
 )

@@ -344,6 +344,7 @@ FORMAT = Format(
     sniff=sniff,
     read_motion=read_motion,
     write_motion=write_motion,
+    companions=(".asf",),
     loses=LOST_BY_MOTIONS,
     precision=1e-6,
 )

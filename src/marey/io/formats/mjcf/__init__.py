@@ -277,6 +277,7 @@ FORMAT = Format(
     sniff=sniff,
     write_motion=write_motion,
     write_skeleton=write_skeleton,
+    companions=(".qpos.npz", ".qpos.csv"),
     loses=("gaps", "uncertainty", "contacts"),
     precision=1e-10,
 )

@@ -169,6 +169,7 @@ FORMAT = Format(
     write_motion=write_motion,
     write_skeleton=write_skeleton,
     write_solution=write_solution,
+    companions=(".mot", ".trc"),
     one_subject=True,
     renames=True,
     loses=("gaps", "uncertainty", "contacts"),

@@ -269,6 +269,7 @@ FORMAT = Format(
     sniff=sniff,
     write_motion=write_motion,
     write_skeleton=write_skeleton,
+    companions=(".trajectory.csv",),
     loses=("gaps", "markers on bones", "uncertainty", "contacts"),
     precision=1e-10,
 )
