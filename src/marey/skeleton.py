@@ -201,9 +201,7 @@ class Skeleton:
             T_world_root: Pose of the root joint, in metres.
             wxyz: R_parent_joint of every joint; the root's is not read.
         """
-        from marey.numerics.vector3_kernel import (
-            place_joints,
-        )  # numba is slow to import
+        from marey.numerics.vector3_kernel import place_joints  # numba is slow
 
         T = np.empty((*wxyz.shape[:2], 4, 4))
         place_joints(
