@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -608,9 +609,7 @@ def test_distances_of_pairs_are_measured_once(walk, monkeypatch):
     """The check of the labels and the bodies use the same statistics."""
     from marey.segmentation.clusters import pair_statistics_kernel as kernel
 
-    calls, measure = [], kernel.pair_spreads
-    monkeypatch.setattr(
-        kernel, "pair_spreads", lambda *args: calls.append(args) or measure(*args)
-    )
+    measure = Mock(wraps=kernel.pair_spreads)
+    monkeypatch.setattr(kernel, "pair_spreads", measure)
     bodies_from_labels(walk, recognise_marker_set(walk))
-    assert len(calls) == 1
+    assert measure.call_count == 1

@@ -20,7 +20,7 @@ import pytest
 from pythonosc.udp_client import SimpleUDPClient
 
 import marey
-from marey.cli.commands.live import _report as report
+from marey.cli.commands.live import report_stream
 from marey.cli.live_keys import obey_key
 from marey.live import Frame
 from marey.live.posing.performers import Performers
@@ -273,8 +273,8 @@ def test_a_virtual_skeleton_follows_sensors_and_is_set_to_zero(tmp_path):
 @pytest.mark.parametrize("received", [0, 1])
 def test_a_rate_that_is_not_known_is_not_shown(received, capsys):
     statistics = StreamStatistics(received=received)
-    nothing = SimpleNamespace(statistics=statistics, latencies=[], findings=tuple)
-    report(nothing, as_json=False, quiet=False)
+    nothing: Any = SimpleNamespace(statistics=statistics, latencies=[], findings=tuple)
+    report_stream(nothing, as_json=False, quiet=False)
     printed = capsys.readouterr().out
     assert "nan" not in printed
     assert ("does the sender stream" in printed) == (received == 0)

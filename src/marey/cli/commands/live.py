@@ -98,7 +98,7 @@ def live(
         pass
     finally:
         poses.close()
-    _report(poses, as_json=json_, quiet=quiet)
+    report_stream(poses, as_json=json_, quiet=quiet)
     if learnt is not None and poses.skeletons:
         marey.write(poses.skeletons[0], learnt, overwrite=overwrite)
     return EXIT_OK
@@ -146,7 +146,7 @@ def _state(poses: "Stream", pose: "LivePose") -> str:
     return f"{text}, {len(joints) - len(needs)} of {len(joints)} joints ready{advice}"
 
 
-def _report(poses: "Stream", *, as_json: bool, quiet: bool) -> None:
+def report_stream(poses: "Stream", *, as_json: bool, quiet: bool) -> None:
     """Print what came, and findings about it."""
     from dataclasses import asdict
 
