@@ -181,8 +181,8 @@ def test_a_kernel_that_only_kernels_call_has_no_machine_code(tmp_path):
 def test_no_garbage_is_collected_while_a_kernel_is_compiled():
     events = []
     with install_listener("numba:compile", Collecting(events)):
-        njit()(lambda x: x).compile("f8(f8)")
-        kernel = njit()(lambda x: x)
+        njit(cache=False)(lambda x: x).compile("f8(f8)")
+        kernel = njit(cache=False)(lambda x: x)
         kernel.py_func.__module__ = "marey.numerics.some_kernel"
         kernel.compile("f8(f8)")
     assert events == [True, True, False, True]

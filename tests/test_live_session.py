@@ -273,7 +273,7 @@ def test_a_virtual_skeleton_follows_sensors_and_is_set_to_zero(tmp_path):
 @pytest.mark.parametrize("received", [0, 1])
 def test_a_rate_that_is_not_known_is_not_shown(received, capsys):
     statistics = StreamStatistics(received=received)
-    nothing = SimpleNamespace(statistics=statistics, latencies=[], findings=tuple)
+    nothing: Any = SimpleNamespace(statistics=statistics, latencies=[], findings=tuple)
     report(nothing, as_json=False, quiet=False)
     printed = capsys.readouterr().out
     assert "nan" not in printed
