@@ -14,7 +14,7 @@ import typing
 
 import jaxtyping
 from beartype.roar import BeartypeCallHintViolation
-from jaxtyping import _import_hook
+from jaxtyping import _import_hook, _storage
 
 COMPILERS = {"no_type_check", "njit", "lean", "inner", "inlined"}
 """Decorators of functions that are not checked: Numba could not compile a check."""
@@ -74,7 +74,11 @@ def _check_function(function, typechecker):
         calls += 1
         passed_over = calls > FIRST and calls % THEN and not Turn.every_call
         if passed_over or Turn.no_call:
-            return function(*args, **kwargs)
+            _storage.push_shape_memo({})  # checks inside see no axes of the caller
+            try:
+                return function(*args, **kwargs)
+            finally:
+                _storage.pop_shape_memo()
         if checked is None:
             checked = _check_every_call(function, typechecker)
         return checked(*args, **kwargs)

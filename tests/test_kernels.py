@@ -36,7 +36,6 @@ PARTS = (
 )
 CALLED = """
 from marey.numerics.jit import njit
-from marey.numerics.vector3_kernel import dot
 
 @njit(cache=True)
 def height():
