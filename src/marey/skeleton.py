@@ -197,6 +197,8 @@ class Skeleton:
     ) -> Float[np.ndarray, "frame joint 4 4"]:
         """Return T_world_joint by forward kinematics from root to leaves.
 
+        The pose of each joint follows from that of its parent (OBrien2000, Eqs. 4-5).
+
         Args:
             T_world_root: Pose of the root joint, in metres.
             wxyz: R_parent_joint of every joint; the root's is not read.

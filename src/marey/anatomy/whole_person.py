@@ -171,7 +171,7 @@ def _toe_rotations(
     """
     for foot, toes, tip in _added_toes(skeleton):
         name, to_toes, to_tip = skeleton.names[foot], *skeleton.offset[[toes, tip]]
-        T_world_foot = _poses_of(motion, motion.skeleton.index(name))
+        T_world_foot = _poses_of(motion, skeleton, foot)
         ground = _ground_under(motion, T_world_foot, name, to_toes + to_tip)
         up = T_world_foot[:, 2, :3]
         height = np.minimum(ground - up @ to_toes - T_world_foot[:, 2, 3], 0.0)
@@ -248,11 +248,19 @@ def _frames_of_contacts(
     return frame[seen[frame]], number[seen[frame]]
 
 
-def _poses_of(motion: Motion, joint: int) -> Float[Array, "frame 4 4"]:
-    """Return the poses of one joint in the world; only its ancestors are placed."""
-    skeleton, T = motion.skeleton, motion.T_world_root
+def _poses_of(
+    motion: Motion, skeleton: Skeleton, joint: int
+) -> Float[Array, "frame 4 4"]:
+    """Return the poses of one joint in the world; only its ancestors are placed.
+
+    Joints of the skeleton that the motion does not have do not rotate.
+    """
+    T = motion.T_world_root
     for item in reversed(ancestors_of(skeleton.parent, joint)[:-1]):
-        R = geometry.matrix_from_quat(motion.wxyz[:, item])
+        R = np.eye(3)
+        if skeleton.names[item] in motion.skeleton.names:
+            own = motion.skeleton.index(skeleton.names[item])
+            R = geometry.matrix_from_quat(motion.wxyz[:, own])
         T = T @ geometry.transform(R, skeleton.offset[item])
     return T
 

@@ -92,8 +92,10 @@ def centers_coincide(
     # Exact joints have no covariance.
     least = tolerance_m**2 + np.finfo(float).eps ** 2
     covariance = np.nan_to_num(P) + np.nan_to_num(Q) + least * np.eye(3)
-    offset = p - q
-    squared_distance = offset @ np.linalg.solve(covariance, offset)
+    # Where no motion shows it, a variance may exceed the others beyond all digits.
+    variance, axes = np.linalg.eigh(covariance)
+    variance = np.maximum(variance, np.finfo(float).eps * variance[-1])
+    squared_distance = np.sum(((p - q) @ axes) ** 2 / variance)
     return bool(squared_distance < OUTLIER_SD**2)
 
 
