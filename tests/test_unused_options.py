@@ -77,7 +77,7 @@ def same(a, b):
 WITHOUT_EFFECT = [
     ("labels", {}, {"joints": "gdke"}, "landmarks"),
     ("labels", {}, {"joints": "distance"}, "landmarks"),
-    ("labels", {"skeleton": ...}, {"joints": "gdke"}, "bones of the performer"),
+    ("labels", {"skeleton": ...}, {"joints": "distance"}, "bones of the performer"),
     ("labels", {}, {"weight": "residual"}, "hierarchy is known"),
     ("labels", {"skeleton": ...}, {"segment": "labels"}, "known performer"),
     ("labels", {"skeleton": ...}, {"template": ...}, "known performer"),
@@ -122,8 +122,8 @@ def test_joint_fits_matter_to_landmarks_only_where_markers_are_occluded(solve, m
 
 
 WITH_EFFECT = [
-    ("labels", {"segment": "overlap"}, {"joints": "gdke"}),
-    ("labels", {"calibrate": False}, {"joints": "gdke"}),
+    ("labels", {"segment": "overlap"}, {"joints": "distance"}),
+    ("labels", {"calibrate": False}, {"joints": "distance"}),
     ("sensors", {}, {"joints": "gdke"}),
     ("sensors", {}, {"weight": "residual"}),
     ("labels", {}, {"segment": "overlap"}),

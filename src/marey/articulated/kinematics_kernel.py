@@ -24,6 +24,7 @@ import numpy as np
 from marey.numerics.jit import inlined, lean, njit
 from marey.numerics.kabsch_kernel import Scratch, scratch
 from marey.numerics.vector3_kernel import (
+    copy_rows,
     cross,
     dot,
     multiply_quaternions,
@@ -82,14 +83,6 @@ class PoseWorkspace(NamedTuple):
     is_fixed: np.ndarray  # (block, 3): unknowns held at a limit or unused (active set)
     horn: Scratch  # of Horn's method, for the initial pose
     body_sums: np.ndarray  # (22): as `node_sums`, of one body, for the same
-
-
-@lean
-def copy_rows(values, out):
-    """Copy the rows of a matrix into another."""
-    for i in range(values.shape[0]):
-        for k in range(values.shape[1]):
-            out[i, k] = values[i, k]
 
 
 @lean

@@ -1,4 +1,4 @@
-"""Products of vectors, rotations and quaternions that kernels share; joints by them.
+"""Products of vectors, rotations and quaternions for kernels; forward kinematics.
 
 Vectors have three elements and may be rows of arrays or tuples; results are tuples, so
 that nothing is allocated. Loops over three elements are written out: Numba does not
@@ -117,6 +117,14 @@ def set_values(out, values):
 
 
 @lean
+def copy_rows(values, out):
+    """Copy the rows of a matrix into another."""
+    for i in range(values.shape[0]):
+        for k in range(values.shape[1]):
+            out[i, k] = values[i, k]
+
+
+@lean
 def add_values(out, factor, values):
     """Add a multiple of values of any number to an array."""
     for k in range(len(values)):
@@ -152,18 +160,10 @@ def place_joints(parent, offset, T_world_root, wxyz, out):
         for joint in range(len(parent)):
             T = out[n, joint]
             if parent[joint] < 0:
-                copy_transform(T_world_root[n], T)
+                copy_rows(T_world_root[n], T)
             else:
                 T_parent = out[n, parent[joint]]
                 place_joint(T_parent, offset[joint], wxyz[n, joint], T)
-
-
-@lean
-def copy_transform(T, out):
-    """Copy a matrix of 4 x 4."""
-    for i in range(4):
-        for j in range(4):
-            out[i, j] = T[i, j]
 
 
 @lean
@@ -179,5 +179,4 @@ def place_joint(T_parent, offset, q, out):
     out[3, 3] = 1.0
     if not is_known:
         for i in range(4):
-            for j in range(4):
-                out[i, j] = np.nan
+            fill(out[i], np.nan)

@@ -15,11 +15,11 @@ over from frame to frame.
 
 import numpy as np
 
-from marey.articulated.kinematics_kernel import copy_pose, copy_rows
+from marey.articulated.kinematics_kernel import copy_pose
 from marey.articulated.limits_kernel import hinge_angle
 from marey.articulated.targets_kernel import total_weight_seen
 from marey.numerics.jit import inner, njit
-from marey.numerics.vector3_kernel import fill, set_vector
+from marey.numerics.vector3_kernel import copy_rows, fill, set_vector
 from marey.pose.bfgs.fitness_kernel import diagonal_hessian, fitness
 from marey.pose.gauss_newton.initial_pose_kernel import find_initial_pose
 

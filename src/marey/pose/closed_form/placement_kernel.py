@@ -21,11 +21,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marey.articulated.kinematics_kernel import copy_rows, place_node
+from marey.articulated.kinematics_kernel import place_node
 from marey.articulated.limits_kernel import hinge_quaternion
 from marey.articulated.targets_kernel import sum_targets, weight_targets
 from marey.numerics.jit import FAST, lean, njit
 from marey.numerics.vector3_kernel import (
+    copy_rows,
     cross,
     dot,
     multiply_quaternions,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marey.articulated.kinematics_kernel import copy_pose, copy_rows
+from marey.articulated.kinematics_kernel import copy_pose
 from marey.articulated.lane_frames_kernel import (
     COMPARED,
     COST,
@@ -37,7 +37,7 @@ from marey.articulated.limits_kernel import limit_margin
 from marey.articulated.targets_kernel import confidence_of
 from marey.numerics.jit import inlined, lean, njit
 from marey.numerics.lanes_kernel import LANES
-from marey.numerics.vector3_kernel import fill, set_values
+from marey.numerics.vector3_kernel import copy_rows, fill, set_values
 from marey.pose.gauss_newton.track_kernel import (
     TrackState,
     keep_signs,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marey.articulated.kinematics_kernel import copy_pose, copy_rows
+from marey.articulated.kinematics_kernel import copy_pose
 from marey.articulated.lane_frames_kernel import MIN_SEEN_SHARE
 from marey.articulated.levenberg_marquardt_kernel import levenberg_marquardt
 from marey.articulated.limits_kernel import retract, write_change
@@ -21,6 +21,7 @@ from marey.articulated.targets_kernel import confidence_of, total_weight_seen
 from marey.numerics.jit import inlined, lean, njit
 from marey.numerics.lanes_kernel import keep_apart
 from marey.numerics.vector3_kernel import (
+    copy_rows,
     dot,
     fill,
     set_values,
