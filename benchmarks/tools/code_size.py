@@ -40,8 +40,11 @@ are "in functions". Folders that do not estimate (OUTSIDE) are counted apart.
 
 With --run, a take is generated and solved twice; the second time every call of a
 function below the source is recorded. Compiled kernels are not seen. A package change
-is a call from one top-level package into another; root modules are one package. Where
-the command `duplicates` is installed, its pairs of like runs of lines are counted.
+is a call from one top-level package into another; root modules are one package.
+
+Duplicated lines are lines of code in runs of six or more that stand in another place as
+well, to the letter or with other names, strings and numbers. Imports and lines without
+a name do not count, nor runs that stand in more than eight places.
 
 With --page, the figures replace the table in a page such as docs/code.md.
 """
@@ -51,16 +54,15 @@ import ast
 import inspect
 import io
 import json
+import keyword
 import re
-import shutil
 import statistics
-import subprocess
 import sys
 import tokenize
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import pairwise, takewhile
+from itertools import chain, pairwise, takewhile
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
@@ -77,7 +79,8 @@ FIRST_VERSION = {
     "lines of code": 43800,
     "cognitive complexity above 15, functions": 58,
     "constants": 702,
-    "duplicated lines": 2136,
+    "duplicated lines, to the letter": 187,
+    "duplicated lines, other names included": 2242,
 }
 """Figures of the version before the packages were divided by idea, counted likewise."""
 
@@ -116,7 +119,13 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 WITH_ELSE = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try)
 BRANCHES = (*WITH_ELSE[:-1], ast.ExceptHandler, ast.IfExp, ast.Match)
 CONTAINERS = (ast.Tuple, ast.List, ast.Set, ast.Dict)
-PAIR = re.compile(r"D\d+ (\S+\.py):(\d+)-(\d+) ~ (\S+\.py):(\d+)-(\d+)(.*)")
+
+
+RUN = 6
+MAX_PLACES = 8
+SHAPES = {tokenize.NAME: "name", tokenize.STRING: "text", tokenize.NUMBER: "number"}
+
+Place = tuple[str, int]
 
 
 class Row(NamedTuple):
@@ -140,6 +149,14 @@ class Module(NamedTuple):
 
     n_code: int
     """Lines of code."""
+
+
+class CodeLine(NamedTuple):
+    """A line of code: its file and number, its letters, and its kinds of tokens."""
+
+    place: Place
+    text: str
+    shape: str
 
 
 class Function(NamedTuple):
@@ -532,24 +549,54 @@ def constant_rows(constants: Sequence[Constant]) -> list[Row]:
     ]
 
 
-def duplicate_rows(source: Path) -> list[Row]:
-    """Return the distinct lines in pairs of like runs, boilerplate left out."""
-    if not shutil.which("duplicates"):
-        return []
-    command = f"duplicates --most 200 --seconds 120 --repo {source}"
-    run = subprocess.run(command.split(" ", 6), capture_output=True, text=True)
-    pairs = [p for p in PAIR.findall(run.stdout) if "boilerplate" not in p[-1]]
-    lines = {
-        (path, line)
-        for pair in pairs
-        for path, first, last in (pair[:3], pair[3:6])
-        for line in range(int(first), int(last) + 1)
+def duplicate_rows(modules: Iterable[Module]) -> list[Row]:
+    """Return the lines in runs that stand in several places, by letter and by shape."""
+    lines = [code_lines(module) for module in modules]
+    exact = [[(line.place, line.text) for line in file] for file in lines]
+    shape = [[(line.place, line.shape) for line in file] for file in lines]
+    same = len(repeated_places(exact))
+    return [
+        Row("duplicated lines, to the letter", same),
+        Row("duplicated lines, other names included", len(repeated_places(shape))),
+    ]
+
+
+def code_lines(module: Module) -> list[CodeLine]:
+    """Return the lines of a module that hold a name, without imports and docstrings."""
+    imports = {
+        line
+        for node in ast.walk(module.tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for line in lines_of(node)
     }
-    exact = sum("shape" not in pair[-1] for pair in pairs)
-    note = f"{len(pairs)} pairs, {exact} exact"
-    if "incomplete:" in run.stdout:
-        note += ", incomplete"
-    return [Row("duplicated lines", len(lines), note)]
+    words: dict[int, list[str]] = defaultdict(list)
+    text = "\n".join(module.lines) + "\n"
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type in SHAPES or token.type == tokenize.OP:
+            words[token.start[0]].append(token_shape(token))
+    return [
+        CodeLine((str(module.path), i), module.lines[i - 1].strip(), " ".join(shape))
+        for i, shape in sorted(words.items())
+        if "name" in shape and i not in imports and i not in module.prose
+    ]
+
+
+def token_shape(token: tokenize.TokenInfo) -> str:
+    """Return the kind of a name, string or number, and other tokens as they are."""
+    if token.type == tokenize.NAME and keyword.iskeyword(token.string):
+        return token.string
+    return SHAPES.get(token.type, token.string)
+
+
+def repeated_places(files: Iterable[Sequence[tuple[Place, str]]]) -> set[Place]:
+    """Return the places of lines in runs of `RUN` that stand in two to eight places."""
+    runs: dict[tuple[str, ...], list[tuple[Place, ...]]] = defaultdict(list)
+    for file in files:
+        for i in range(len(file) - RUN + 1):
+            places, lines = zip(*file[i : i + RUN], strict=True)
+            runs[lines].append(places)
+    repeated = (places for places in runs.values() if 2 <= len(places) <= MAX_PLACES)
+    return {place for run in chain.from_iterable(repeated) for place in run}
 
 
 def run_rows(source: Path) -> list[Row]:
@@ -597,7 +644,7 @@ def main() -> int:
         parser.error(f"no Python files below {source}")
     constants = [c for module in modules for c in constants_of(module)]
     rows = file_rows(modules) + function_rows(modules)
-    rows += constant_rows(constants) + duplicate_rows(source)
+    rows += constant_rows(constants) + duplicate_rows(modules)
     rows += run_rows(source) if arguments.run else []
     print(markdown(rows))
     if arguments.page:
