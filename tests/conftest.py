@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,10 @@ def pytest_configure(config):
     os.environ.setdefault("NUMBA_NUM_THREADS", "1")
     # The programs that tests start use these kernels; all workers share one cache.
     os.environ.setdefault("MAREY_COMPILED_KERNELS", "1")
+    # Programs that tests start and interrupt inherit that Ctrl-C is ignored, as it is
+    # where a shell has put the tests in the background.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     shape_checks.Turn.every_call = config.getoption("--slow")
 
 

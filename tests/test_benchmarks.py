@@ -4,6 +4,7 @@ import ast
 import fnmatch
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -189,6 +190,29 @@ def test_what_a_command_has_started_ends_when_it_is_asked_to_end(tmp_path):
             assert process.poll() is None
             time.sleep(0.02)
         process.terminate()
+    assert ends(int(child.read_text()))
+
+
+def test_a_request_to_end_waits_until_a_command_is_started(monkeypatch, tmp_path):
+    """A command ends even if the request comes before `Popen` has returned."""
+    child, start = tmp_path / "child", subprocess.Popen
+
+    def asked_meanwhile(*arguments, **options):
+        process = start(*arguments, **options)
+        child.write_text(str(process.pid))
+        signal.raise_signal(signal.SIGTERM)
+        return process
+
+    def leave(*_):
+        raise SystemExit
+
+    monkeypatch.setattr(subprocess, "Popen", asked_meanwhile)
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        with pytest.raises(SystemExit):
+            run_limited(python("import time; time.sleep(600)"), Limits(600.0))
+    finally:
+        signal.signal(signal.SIGTERM, before)
     assert ends(int(child.read_text()))
 
 

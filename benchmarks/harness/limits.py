@@ -6,7 +6,7 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -41,24 +41,27 @@ def run_limited(
     environment: Mapping[str, str] | None = None,
 ) -> Outcome:
     """Run a command with one thread per library; end it and its children in time."""
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **ONE_THREAD, **(environment or {})},
-        start_new_session=True,
-    )
-    limit_memory(process.pid, limits.mebibytes)
-    reason = ""
+    reason, process = "", None
     try:
+        with end_held_back():
+            process = subprocess.Popen(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                env={**os.environ, **ONE_THREAD, **(environment or {})},
+                start_new_session=True,
+            )
+        limit_memory(process.pid, limits.mebibytes)
         output, errors = process.communicate(timeout=limits.seconds)
     except subprocess.TimeoutExpired:
         end_group(process)
         output, errors = process.communicate()
         reason = f"stopped after {limits.seconds:g} s"
     except BaseException:
-        end_group(process)
+        if process is not None:
+            end_group(process)
+            process.communicate()
         raise
     if process.returncode and not reason:
         reason = f"exit {process.returncode}: {last_line(errors)}"
@@ -84,6 +87,22 @@ def end_group(process: subprocess.Popen[str]) -> None:
         process.wait(timeout=GRACE_S)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def end_held_back() -> Iterator[None]:
+    """Answer a request to end after the block, so that none of it is half done.
+
+    A process that `Popen` has started and not yet returned could not be ended.
+    """
+    asked: list[int] = []
+    handler = signal.signal(signal.SIGTERM, lambda number, _: asked.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+        for number in asked:
+            signal.raise_signal(number)
 
 
 def exit_when_asked() -> None:
