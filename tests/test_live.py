@@ -26,6 +26,7 @@ from marey.live.codecs import decode_frame, encode_mxtp
 from marey.live.intake import Intake
 from marey.live.posing.tracking import SkeletonTracker
 from marey.live.recording.switch import RecordingSwitch
+from marey.numerics import geometry
 
 TIMEOUT = 10.0
 
@@ -424,11 +425,11 @@ def test_kernels_load_before_the_sender_is_connected(walk, skeleton, monkeypatch
     """Frames that come while they load would overflow the buffers of the system."""
     events = []
 
-    def connect_to(*address):
+    def connect_to(address, timeout, waits):
         events.append("connected")
-        return open_source(*address)
+        return open_source(address, timeout)
 
-    monkeypatch.setattr("marey.live.live_stream.open_source", connect_to)
+    monkeypatch.setattr("marey.live.live_stream.open_or_await_source", connect_to)
     monkeypatch.setattr(SkeletonTracker, "_compile", lambda _: events.append("loaded"))
     marey.stream(walk, skeleton).close()
     assert events[:2] == ["loaded", "connected"]
@@ -514,6 +515,49 @@ def test_a_source_that_comes_back_is_connected_again():
                 numbers.append(next(poses).frame.number)
                 numbers.append(next(poses).frame.number)
     assert len(numbers) == 4
+
+
+def test_a_sender_that_comes_later_is_waited_for():
+    port = free_port(socket.SOCK_STREAM)
+    with marey.stream(f"ws://127.0.0.1:{port}", retry=True, timeout=TIMEOUT) as poses:
+        sink = open_sink(f"ws://:{port}")
+        with closing(sink), sending(lambda n: sink.send(sensors(n))):
+            assert next(poses).frame.sensor_names == ("Pelvis", "Head")
+
+
+def test_a_file_that_has_ended_does_not_begin_again(walk, skeleton):
+    with marey.stream(f"file:{walk}?speed=0", skeleton, retry=True) as poses:
+        for _ in poses:
+            pass
+        assert poses.has_ended
+        assert poses.statistics.received == marey.read(walk).n_frames
+
+
+def test_a_silent_stream_that_is_stopped_ends():
+    with marey.stream(f"mxtp://:{free_port()}", retry=True) as poses:
+        stopper = threading.Timer(0.1, poses.stop)
+        stopper.start()
+        assert list(poses) == []
+        stopper.join()
+
+
+def test_frames_that_are_lost_lose_no_limb():
+    """Where bones do not fit, limbs are found again, as they are from scratch."""
+    true, take = posed.record(motion="exercise", seconds=4.0, rate=60.0)
+    skeleton = replace(true, offset=1.1 * true.offset)
+    apart = {}
+    for each in ("tracked", "from scratch"):
+        tracker = SkeletonTracker(skeleton, take.rate)
+        apart[each] = []
+        for row in range(0, take.n_frames, 6):
+            points = take.points[row]
+            frame = Frame(number=row, points=points, labels=take.full_labels)
+            if each == "from scratch":
+                tracker = SkeletonTracker(skeleton, take.rate)
+            T = tracker.update(frame).T_world_joint[skeleton.marker_joint]
+            placed = geometry.apply(T, skeleton.marker_offset)
+            apart[each].append(np.linalg.norm(points - placed, axis=-1).max())
+    assert np.median(apart["tracked"]) < 2.0 * np.median(apart["from scratch"])
 
 
 def test_wrong_sinks_leave_no_port_and_no_thread_behind(walk, tmp_path):

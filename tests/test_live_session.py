@@ -104,6 +104,14 @@ def test_osc_messages_of_an_independent_client_trigger(walk, tmp_path):
     assert [event.label for event in marey.read(path).events] == ["kick"]
 
 
+@pytest.mark.parametrize("name", ["take.xyz", "take.mvnx", "take.glb"])
+def test_a_recording_needs_a_format_that_holds_it(walk, tmp_path, name):
+    """The sentence comes before the take, not when it shall be converted."""
+    with pytest.raises(marey.OptionError, match=name):
+        marey.stream(walk, to=f"record:{tmp_path / name}")
+    assert not list(tmp_path.glob(f"{name}*"))
+
+
 def test_a_recording_needs_a_path(walk):
     with (
         marey.stream(walk, learn=False) as poses,

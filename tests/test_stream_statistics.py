@@ -95,6 +95,14 @@ def test_a_change_of_rate_is_counted_once():
     assert found.rate == pytest.approx(50.0)
 
 
+@pytest.mark.parametrize("rate", [60.0, 120.0, 240.0])
+def test_a_clock_of_milliseconds_shows_the_true_rate(rate):
+    """MXTP02 sends whole milliseconds: periods of 4 and 5 ms at 240 Hz."""
+    found = measured(frame(i, time=round(1e3 * i / rate) / 1e3) for i in range(300))
+    assert found.rate == pytest.approx(rate, rel=0.01)
+    assert found.rate_changes == 0
+
+
 @pytest.mark.parametrize("jump", [-3.0, 3.0, 1e9])
 def test_a_clock_jump_is_counted_and_changes_no_rate(jump):
     frames = (

@@ -1,6 +1,8 @@
 """A pool of processes: every job ends, whatever happens to its worker."""
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -73,6 +75,18 @@ def test_a_job_that_takes_all_memory_fails_with_the_reason():
         outcomes = run_all(pool, [job("take_memory", size=8 * GIGABYTE)])
     assert outcomes["take_memory 0"].state == "large"
     assert "more memory" in str(outcomes["take_memory 0"].value)
+
+
+def test_a_smaller_limit_of_the_system_is_kept():
+    """Where a batch system limits memory, workers of the default limit still start."""
+    pytest.importorskip("resource")
+    code = (
+        "import resource as r; from marey.workers.limits import limit_memory;"
+        "own = (4 * 2**30,) * 2; r.setrlimit(r.RLIMIT_AS, own);"
+        "limit_memory(2**40); assert r.getrlimit(r.RLIMIT_AS) == own;"
+        "limit_memory(2**30); assert r.getrlimit(r.RLIMIT_AS)[0] == 2**30"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_the_end_of_a_pool_ends_its_workers(tmp_path):

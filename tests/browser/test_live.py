@@ -5,6 +5,7 @@ import time
 from contextlib import closing
 from threading import Event, Thread
 
+import numpy as np
 import posed
 import pytest
 from tabs import violations
@@ -12,6 +13,9 @@ from tabs import violations
 import marey
 from marey import synth
 from marey.live import Frame, open_sink
+from marey.live.learning.estimate import Learnt
+from marey.live.learning.learner import Learner
+from marey.live.sources.websocket import WebSocketSource
 
 PATIENCE_MS = 120_000
 RATE = 60.0
@@ -146,3 +150,53 @@ def test_a_virtual_skeleton_shows_separations_and_z_sets_its_zero_pose(
         page.keyboard.press("z")
         # The rest pose is no walk: bones of the wrong zero pose come apart.
         page.wait_for_function(f"() => ({largest})() > 10", timeout=PATIENCE_MS)
+
+
+def height_of(page, *names):
+    """The mean height of these on the screen, as a share of the stage from its top."""
+    spots = [page.evaluate("name => window.marey.where(name)", name) for name in names]
+    stage = page.locator(".stage").bounding_box()
+    return (np.mean([spot["y"] for spot in spots]) - stage["y"]) / stage["height"]
+
+
+def one_body(walk, *labels):
+    """What is learnt first: a skeleton of one bone."""
+    points = walk.select([walk.labels.index(label) for label in labels]).points[0]
+    foot = marey.Skeleton(
+        names=("Foot",),
+        parent=np.array([-1]),
+        offset=np.zeros((1, 3)),
+        marker_labels=labels,
+        marker_joint=np.zeros(len(labels), dtype=np.int64),
+        marker_offset=points - points.mean(axis=0),
+    )
+    return Learnt(("Ann",), (foot,), ((),), np.zeros(1), True, 1, 0.0)
+
+
+def test_the_figure_stays_in_the_middle_whatever_its_root(
+    sender, walk, open_tab, monkeypatch
+):
+    """The page is there before the sender; then a foot is learnt, then a person."""
+    performer, _ = posed.record(motion="walk", seconds=0.1, rate=RATE)
+    person = Learnt(("Ann",), (performer,), ((),), np.zeros(1), True, 1, 0.0)
+    due = [one_body(walk, "LHEE", "LTOE", "LMT5", "LANK"), person]
+    learnt, is_open = [], Event()
+    monkeypatch.setattr(Learner, "take_new", lambda _: learnt.pop() if learnt else None)
+    receive = WebSocketSource.receive
+    monkeypatch.setattr(
+        WebSocketSource,
+        "receive",
+        lambda *given: receive(*given) if is_open.wait(0.1) else None,
+    )
+    poses = marey.stream(sender[0], retry=True)
+    with marey.view(poses, browser=False, block=False) as viewer:
+        page = open_tab(viewer.url).page
+        page.wait_for_selector(".lamp.off", timeout=PATIENCE_MS)
+        is_open.set()
+        seen = "name => window.marey.where(name) !== null"
+        for shown in ("LFHD", "Foot", "Hips"):
+            if shown != "LFHD":
+                learnt.append(due.pop(0))
+            page.wait_for_function(seen, arg=shown, timeout=PATIENCE_MS)
+            height = height_of(page, "LFHD", "RFHD", "LTOE", "RTOE")
+            assert height == pytest.approx(0.5, abs=0.12)

@@ -86,9 +86,13 @@ class Intake:
             frame, self._latest = self._latest, None
             return frame
 
+    def stop(self) -> None:
+        """Receive no more frames; any thread may call this."""
+        self._is_open = False
+
     def close(self) -> None:
         """End the thread, the source and the recordings."""
-        self._is_open = False
+        self.stop()
         self._thread.join()
         self._source.close()
         self._recording.stop(self.statistics)
@@ -126,7 +130,7 @@ class Intake:
 
     def _reconnect(self) -> bool:
         """Connect again; return whether to go on."""
-        if not self._retry:
+        if not (self._retry and self._source.can_return):
             return False
         text = self._source.address.text
         self._source.close()

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from marey.errors import OptionError, StreamError
+from marey.errors import MareyError, OptionError, StreamError
 from marey.io import read_skeleton
 from marey.live.address import parse_address
 from marey.live.frame import Frame
@@ -23,7 +23,7 @@ from marey.live.posing.performers import Performers
 from marey.live.posing.tracking import LivePose
 from marey.live.recording.switch import RecordingSwitch
 from marey.live.sinks import open_sink
-from marey.live.sources import CONNECT_S, open_source
+from marey.live.sources import CONNECT_S, open_or_await_source
 from marey.live.statistics import StreamStatistics
 from marey.live.triggers import OscTriggers
 from marey.report import Finding
@@ -56,6 +56,9 @@ class Stream(Iterator[LivePose]):
     loop that is slower than the stream gets the latest pose each time.
     """
 
+    _learns_rest = True
+    """Whether skeletons are estimated from all frames at the end."""
+
     def __init__(
         self,
         source: str,
@@ -79,7 +82,7 @@ class Stream(Iterator[LivePose]):
         self.is_virtual = virtual
         """Whether skeletons follow their sensors directly."""
         self._performers = Performers(names, skeletons, virtual, options)
-        self._n_given, self._last_given = 0, -np.inf
+        self._n_given, self._last_given, self._has_ended = 0, -np.inf, False
         self._frames: deque[Frame] = deque(maxlen=RECENT_FRAMES)
         addresses = [parse_address(text) for text in to]
         recorded = [one for one in addresses if one.scheme == RECORD]
@@ -92,7 +95,7 @@ class Stream(Iterator[LivePose]):
             ]
             for sink in self._sinks:
                 opened.callback(sink.close)
-            from_source = open_source(source, timeout)
+            from_source = open_or_await_source(source, timeout, retry)
             opened.callback(from_source.close)
             self._stated_rate = from_source.rate
             if isfinite(self._stated_rate):
@@ -128,6 +131,11 @@ class Stream(Iterator[LivePose]):
     def is_learning(self) -> bool:
         """Whether skeletons are learnt from the stream."""
         return self._learner is not None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether there are no more poses; skeletons are final then."""
+        return self._has_ended
 
     @property
     def is_recording(self) -> bool:
@@ -186,9 +194,18 @@ class Stream(Iterator[LivePose]):
             StreamError: If no frame came within `timeout` seconds from the start.
             DataError: If the first frame has none of the skeleton's markers.
         """
+        try:
+            return self._wait_for_pose()
+        except (StopIteration, MareyError):
+            self._has_ended = True
+            raise
+
+    def _wait_for_pose(self) -> LivePose:
         frame = self._intake.latest(self.timeout)
         while frame is None:
             if self._intake.has_ended or not (self.retry or self._n_given == 0):
+                if self._intake.has_ended:
+                    self.stop_recording()
                 self._learn_the_rest()
                 raise StopIteration
             if not self.retry:
@@ -243,7 +260,7 @@ class Stream(Iterator[LivePose]):
 
     def _learn_the_rest(self) -> None:
         """Take over the estimate from all frames, after the last one."""
-        if self._learner is not None and self._frames:
+        if self._learner is not None and self._frames and self._learns_rest:
             self._take_over(self._learner.finish(), self._rate())
 
     def _fail_silent(self) -> None:
@@ -251,10 +268,20 @@ class Stream(Iterator[LivePose]):
         found = f"{n_damaged} packets of another protocol" if n_damaged else "none"
         raise StreamError(
             self.source,
-            expected=f"frames within {self.timeout:g} s; is the sender on, and does it "
-            "send to this machine and port?",
+            expected=f"frames within {self.timeout:g} s (is the sender on, and does it "
+            "send to this machine and port?)",
             found=found,
         )
+
+    def stop(self, *, learn: bool = True) -> None:
+        """Receive no more frames, so that the loop ends; any thread may call this.
+
+        Args:
+            learn: Whether skeletons are estimated once more, from all frames, as when
+                the source ends.
+        """
+        self._learns_rest = learn
+        self._intake.stop()
 
     def close(self) -> None:
         """End the stream; recordings are closed, ports are free."""

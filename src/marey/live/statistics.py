@@ -3,10 +3,11 @@
 from collections import deque
 from dataclasses import asdict, dataclass
 from math import isfinite, nan
-from statistics import median
 from types import SimpleNamespace
 
-from marey.io.formats.journal.read import RESTART_FRAMES, RESTART_S
+import numpy as np
+
+from marey.io.formats.journal.read import RESTART_FRAMES, RESTART_S, estimate_rate
 from marey.live.frame import Frame
 from marey.report import Finding
 
@@ -15,7 +16,7 @@ WINDOW_FRAMES = RESTART_FRAMES
 distinguishes a late frame from a repeated one."""
 
 RATE_FRAMES = 32
-"""Frames over whose median period the rate is measured. Higher is steadier and notices
+"""Frames over whose periods the rate is measured. Higher is steadier and notices
 a change of rate later, and a skeleton is estimated from that many frames at the
 earliest. Chosen by hand."""
 
@@ -52,8 +53,7 @@ class StreamStatistics:
     """How often the sender began to count anew."""
 
     rate: float = nan
-    """Frames per second by the sender's clock, the median of some frames; NaN at
-    first."""
+    """Frames per second by the sender's clock, over some frames; NaN at first."""
 
     rate_changes: int = 0
     """How often the rate changed by more than a tenth."""
@@ -194,15 +194,16 @@ class StreamClock:
         return bool(abs(sent - step / rate) <= CLOCK_JUMP_S)
 
     def _measure_rate(self, period: float) -> None:
-        """Follow the median period; a change shows when most periods differ."""
+        """Follow the rate; a change shows when most periods differ."""
         self._periods.append(period)
         known = self._measured.rate
         if len(self._periods) < RATE_FRAMES and isfinite(known):
             return
-        middle = median(self._periods)
-        if len(self._periods) < 3 or middle <= 0.0:  # a median of three is robust
+        if len(self._periods) < 3:  # a median of three is robust
             return
-        rate = 1.0 / middle
+        rate = estimate_rate(np.array(self._periods))
+        if not isfinite(rate):
+            return
         if isfinite(known) and abs(rate / known - 1.0) > RATE_TOLERANCE:
             self._measured.rate_changes += 1
         if len(self._periods) == RATE_FRAMES:

@@ -24,6 +24,8 @@ def machine_memory(workers: int = 1) -> int:
 def limit_memory(size: int) -> None:
     """Limit the address space of this process to `size` bytes; 0 = no limit.
 
+    A smaller limit of the system, as of a batch queue, stays.
+
     Windows has no such limit, and this function does nothing there.
     """
     try:
@@ -31,4 +33,7 @@ def limit_memory(size: int) -> None:
     except ImportError:
         return
     if size:
+        most = resource.getrlimit(resource.RLIMIT_AS)[1]
+        if most != resource.RLIM_INFINITY:  # no process may raise its own limit
+            size = min(size, most)
         resource.setrlimit(resource.RLIMIT_AS, (size, size))

@@ -1,7 +1,10 @@
 """`marey live`."""
 
 import time
+from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
+from threading import TIMEOUT_MAX, Timer
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -28,6 +31,9 @@ PAGE = "page"
 STATUS_S = 0.5
 """Seconds between two states shown in the terminal. Higher shows fewer."""
 
+WAIT_S = 0.1
+"""Seconds between two looks if the stream has ended. Higher ends later."""
+
 
 def live(
     source: str,
@@ -49,7 +55,8 @@ def live(
 ) -> int:
     """Receive a stream, track or learn skeletons in it, record, send and show it.
 
-    Ctrl-C ends the stream; recordings are complete. In a terminal, the key r starts and
+    Ctrl-C ends the stream; recordings are complete, and a skeleton to be written is
+    that of all frames, unless Ctrl-C comes again. In a terminal, the key r starts and
     stops recording, m marks the moment, z sets the zero pose of a virtual skeleton.
 
     Args:
@@ -86,18 +93,18 @@ def live(
         retry=retry or shows_page,
         overwrite=overwrite,
     )
-    try:
-        with read_keys(poses, _say) as has_keys:
-            if has_keys and not quiet:
-                err.print(HELP)
-            if shows_page:
-                _serve(poses, port, browser, seconds)
-            else:
-                _follow(poses, seconds, quiet or json_)
-    except KeyboardInterrupt:
-        pass
-    finally:
-        poses.close()
+    is_wanted = learnt is not None
+    with (
+        suppress(KeyboardInterrupt),
+        closing(poses),
+        read_keys(poses, _say) as has_keys,
+    ):
+        if has_keys and not quiet:
+            err.print(HELP)
+        if shows_page:
+            _serve(poses, port, browser, seconds, is_wanted)
+        else:
+            _follow(poses, seconds, quiet or json_, is_wanted)
     report_stream(poses, as_json=json_, quiet=quiet)
     if learnt is not None and poses.skeletons:
         marey.write(poses.skeletons[0], learnt, overwrite=overwrite)
@@ -108,28 +115,45 @@ def _say(text: str) -> None:
     err.print(escape(text), soft_wrap=True)
 
 
-def _serve(poses: "Stream", port: int, browser: bool, seconds: float) -> None:
+def _serve(
+    poses: "Stream", port: int, browser: bool, seconds: float, learn: bool
+) -> None:
     """Show the stream in the browser until Ctrl-C, or for some seconds."""
     import marey
 
     with marey.view(poses, port=port, browser=browser, block=False) as viewer:
         out.print(escape(viewer.url), soft_wrap=True)
         end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            time.sleep(min(STATUS_S, max(end - time.monotonic(), 0.0)))
+        with suppress(KeyboardInterrupt):
+            while time.monotonic() < end:
+                time.sleep(min(STATUS_S, max(end - time.monotonic(), 0.0)))
+        poses.stop(learn=learn)
+        while not poses.has_ended:
+            time.sleep(WAIT_S)
 
 
-def _follow(poses: "Stream", seconds: float, quiet: bool) -> None:
+def _follow(poses: "Stream", seconds: float, quiet: bool, learn: bool) -> None:
     """Take poses as they come, and show what the stream does in the terminal."""
+    timer = Timer(min(seconds, TIMEOUT_MAX), poses.stop, kwargs={"learn": learn})
+    timer.daemon = True
+    timer.start()
     with show_progress(printable(poses.source), quiet) as show:
-        end, shown = time.monotonic() + seconds, 0.0
-        for pose in poses:
-            now = time.monotonic()
-            if show and now - shown > STATUS_S:
-                shown = now
-                show(_state(poses, pose))
-            if now > end:
-                break
+        try:
+            _show_poses(poses, show)
+        except KeyboardInterrupt:
+            poses.stop(learn=learn)
+            _show_poses(poses, show)
+        finally:
+            timer.cancel()
+
+
+def _show_poses(poses: "Stream", show: Callable[[str], None] | None) -> None:
+    shown = 0.0
+    for pose in poses:
+        now = time.monotonic()
+        if show and now - shown > STATUS_S:
+            shown = now
+            show(_state(poses, pose))
 
 
 def _state(poses: "Stream", pose: "LivePose") -> str:

@@ -109,7 +109,7 @@ class SkeletonTracker:
             rate=rate,
             **options,
         )
-        self._number, self._has_begun = 0, False
+        self._number, self._last_number, self._has_begun = 0, 0, False
         self._layout: tuple[tuple[str, ...], tuple[str, ...]] | None = None
         self._markers = self._sensors = np.zeros(0, dtype=np.int64)
         self._compile()
@@ -128,13 +128,15 @@ class SkeletonTracker:
         sensors = columns_of(frame.T_world_sensor, self._sensors)
         seen = np.count_nonzero(np.isfinite(points[:, 0]))
         seen += np.count_nonzero(np.isfinite(sensors[:, 0, 0]))
+        n_frames, self._last_number = frame.number - self._last_number, frame.number
         if seen:
             if abs(frame.number - self._number) > MOTION_TIME_S * self.rate:
                 self._tracker.reset()  # The pose before hardly predicts this one.
+                n_frames = 1
             self._number, self._has_begun = frame.number, True
         if not self._has_begun:
             return None
-        T = self._tracker.update_poses(points, sensors)
+        T = self._tracker.update_poses(points, sensors, n_frames=n_frames)
         return SubjectPose(self.name, self.skeleton, T, int(seen))
 
     @property

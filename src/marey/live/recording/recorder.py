@@ -5,8 +5,8 @@ from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
 
-from marey.errors import OutputError
-from marey.io import read, write
+from marey.errors import OptionError, OutputError
+from marey.io import format_for_suffix, read, write
 from marey.io.atomic import check_target
 from marey.io.formats.journal.blocks import (
     FRAME,
@@ -40,7 +40,7 @@ class Recorder:
         overwrite: Replace a file that exists.
 
     Raises:
-        OptionError: If the file exists.
+        OptionError: If the file exists, or no format with its suffix holds recordings.
         OutputError: If it cannot be written.
     """
 
@@ -55,6 +55,9 @@ class Recorder:
         self.path = Path(path)
         is_journal = self.path.suffix == SUFFIX
         self.journal = self.path if is_journal else Path(f"{self.path}{SUFFIX}")
+        if not is_journal and format_for_suffix(self.path).write_take is None:
+            needed = "a format that holds recordings, such as .marey-live or .c3d"
+            raise OptionError("record", found=self.path.name, needed=needed)
         self.n_frames = 0
         """Frames written so far."""
         for target in {self.path, self.journal}:

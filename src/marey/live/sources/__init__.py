@@ -6,8 +6,9 @@ Nothing listens beyond this machine unless the address asks for it.
 
 from importlib import import_module
 
-from marey.errors import check_choice
+from marey.errors import StreamError, check_choice
 from marey.live.address import parse_address
+from marey.live.sources.contract import AbsentSource
 from marey.live.sources.contract import StreamSource as StreamSource
 
 REGISTRY = {
@@ -19,6 +20,9 @@ REGISTRY = {
     "lsl": "marey.live.sources.lsl",
     "qtm": "marey.live.sources.qtm",
 }
+
+CONNECTED = ("ws", "lsl", "qtm")
+"""Protocols whose sender must be there when a source opens. Others wait for packets."""
 
 CONNECT_S = 5.0
 """Longest wait for a source, in seconds. Higher gives up later."""
@@ -41,3 +45,25 @@ def open_source(text: str, timeout: float = CONNECT_S) -> StreamSource:
     module = import_module(REGISTRY[address.scheme])
     source: StreamSource = module.open_source(address, timeout)
     return source
+
+
+def open_or_await_source(text: str, timeout: float, waits: bool) -> StreamSource:
+    """Return the source of an address; an absent one to wait for if nobody is there.
+
+    Args:
+        text: Such as "qtm://127.0.0.1".
+        timeout: Longest time to connect, in seconds.
+        waits: Whether a sender that is not there is waited for.
+
+    Raises:
+        OptionError: If the protocol or one of its options is not known.
+        StreamError: If the port is taken, or nobody is there and `waits` is False.
+        MissingExtraError: If the protocol needs a package that is not installed.
+    """
+    try:
+        return open_source(text, timeout)
+    except StreamError:
+        address = parse_address(text)
+        if not waits or address.scheme not in CONNECTED:
+            raise
+        return AbsentSource(address)

@@ -21,6 +21,9 @@ class StreamSource:
     has_ended: bool = False
     """Whether the sender said that no more frames come, or closed the connection."""
 
+    can_return: bool = True
+    """Whether a sender that has ended may come back."""
+
     def __init__(self, address: Address) -> None:
         self.address = address
 
@@ -30,3 +33,13 @@ class StreamSource:
 
     def close(self) -> None:
         """Stop listening, and free the port."""
+
+
+class AbsentSource(StreamSource):
+    """A sender that is not there yet; whoever reads it connects again."""
+
+    has_ended = True
+
+    def receive(self, timeout: float) -> Frame | None:
+        """Return nothing: nobody sends."""
+        return None

@@ -20,6 +20,8 @@ class FileSource(StreamSource):
     for a frame: what is prepared before does not miss any.
     """
 
+    can_return = False
+
     def __init__(self, address: Address) -> None:
         super().__init__(address)
         address.check_options("speed", "loop", "unlabelled")

@@ -388,6 +388,15 @@ class GaussNewtonSolver(PoseSolver):
             out,
         )
 
+    def stretch_time(self, factor: float) -> None:
+        """Let frames be this factor further apart: after lost ones, and back.
+
+        Velocities are per frame, and the variance of a prediction grows with its time,
+        as that of a random walk.
+        """
+        self.state.velocity[:] *= factor
+        self.settings = self.settings._replace(prior=self.settings.prior / factor)
+
     def run(
         self,
         recording: Recording,

@@ -88,17 +88,30 @@ class PoseTracker:
         self,
         points: Float[Array, "marker 3"],
         T_world_sensor: Float[Array, "sensor 4 4"] = NO_SENSORS,
+        *,
+        n_frames: int = 1,
     ) -> Float[Array, "joint 4 4"]:
-        """Return T_world_joint of every joint in metres; see `update`."""
-        self._solve(points, T_world_sensor)
+        """Return T_world_joint of every joint in metres; see `update`.
+
+        Args:
+            points: Positions of the stream's markers in metres, NaN where unseen.
+            T_world_sensor: Poses of its sensors, NaN where unseen.
+            n_frames: Frames since the last one; more than 1 if some were lost.
+        """
+        self._solve(points, T_world_sensor, n_frames)
         return self._fit.nodes.joint_poses(self._shown.root, self._shown.q)
 
     def _solve(
         self,
         points: Float[Array, "marker 3"],
         T_world_sensor: Float[Array, "sensor 4 4"],
+        n_frames: int = 1,
     ) -> None:
-        """Track the next frame."""
+        """Track the next frame, solved from scratch if it does not fit after a gap.
+
+        Limbs are lost more easily where frames are, and a wait before the next attempt
+        would last longer.
+        """
         if (len(points), len(T_world_sensor)) != (self._n_markers, self._n_sensors):
             raise DataError(
                 "frame",
@@ -111,6 +124,10 @@ class PoseTracker:
             np.array(points[None], dtype=float),
             np.array(T_world_sensor[None], dtype=float),
         )
+        is_after_gap = n_frames > 1
+        if is_after_gap:
+            fit.stretch_time(float(n_frames))
+            fit.state.restart_wait[:] = 0
         fit.run(recording, self._frame, trace)
         is_moved = self._fade_offsets(
             trace.information[0],
@@ -120,6 +137,8 @@ class PoseTracker:
             (trace.root[0], trace.q[0]),
             shown,
         )
+        if is_after_gap:
+            fit.stretch_time(1.0 / n_frames)
         if is_moved:
             fit.clamp_to_limits(shown.q[None])
 

@@ -141,13 +141,19 @@ export class Stage {
     this.draw();
   }
 
+  /** Look at a point from the same side and distance. */
+  centre(point: Vector3): void {
+    this.move(point.clone().sub(this.controls.target));
+  }
+
+  private move(step: Vector3): void {
+    this.controls.target.add(step);
+    this.camera.position.add(step);
+  }
+
   /** Move the camera along with a point; null lets it rest. */
   follow(point: Vector3 | null): void {
-    if (point && this.following) {
-      const step = point.clone().sub(this.followed);
-      this.controls.target.add(step);
-      this.camera.position.add(step);
-    }
+    if (point && this.following) this.move(point.clone().sub(this.followed));
     this.following = point !== null;
     if (point) this.followed.copy(point);
   }

@@ -38,6 +38,7 @@ export class Theatre {
   private before: Ghost | null = null;
   private point = new Vector3();
   private fitted = "";
+  private root = "";
 
   constructor(
     host: HTMLElement,
@@ -67,10 +68,24 @@ export class Theatre {
     this.bones.rebuild(scene.subjects, performance.motions, this.figureSize(), (body, side) => this.state.colourOf(body, side));
     [this.markers, this.joints, this.trails, this.plants, this.sensors].forEach((p) => p.rebuild());
     this.rebuildGhost();
-    const shown = `${scene.title} ${performance.index} ${scene.subjects.length > 0}`;
+    const isEmpty = !performance.take.markers.length && !performance.take.sensors.length;
+    const shown = `${scene.title} ${performance.index} ${scene.subjects.length > 0} ${isEmpty}`;
     if (shown !== this.fitted) this.introduce();
+    else if (scene.live) this.keepInSight();
     this.fitted = shown;
+    this.root = this.nameOfRoot();
     this.update();
+  }
+
+  private nameOfRoot(): string {
+    return this.state.scene.subjects[0]?.joints[0]?.name ?? "";
+  }
+
+  /** A root elsewhere in the figure must not move the camera; what it drifted by meanwhile is undone. */
+  private keepInSight(): void {
+    this.stage.follow(null);
+    const middle = new Vector3();
+    if (this.root !== this.nameOfRoot() && this.surroundings(middle)) this.stage.centre(middle);
   }
 
   /** A new take is looked at from an angle, so that doubts show; if it walks or is live it is followed. */

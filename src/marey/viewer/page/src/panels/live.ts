@@ -112,18 +112,20 @@ export class LivePanel {
     this.shown = content;
     const ready = now.joints.filter(({ state }) => state === "ready").length;
     this.list.note.textContent = now.joints.length ? `${ready} of ${now.joints.length} ready` : "";
+    const several = new Set(now.joints.map(({ subject }) => subject)).size > 1;
     const rows = [...now.joints]
       .sort((a, b) => a.fraction - b.fraction)
-      .map(({ joint, state, fraction, advice }) => {
+      .map(({ subject, joint, state, fraction, advice }) => {
+        const name = several ? `${subject}: ${joint}` : joint;
         const row = el("div", `need ${state.replace(" ", "-")}`);
         const bar = el("div", "bar");
         const fill = el("div", "fill");
         fill.style.width = `${Math.round(100 * fraction)}%`;
         bar.append(fill);
         bar.setAttribute("role", "progressbar");
-        bar.ariaLabel = joint;
+        bar.ariaLabel = name;
         bar.ariaValueNow = String(Math.round(100 * fraction));
-        row.append(el("b", "", joint), el("i", "", state), bar, el("span", "", advice));
+        row.append(el("b", "", name), el("i", "", state), bar, el("span", "", advice));
         return row;
       });
     const hint = !now.learning
