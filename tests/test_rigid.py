@@ -234,3 +234,14 @@ def test_markers_on_a_line_but_for_rounding_have_a_pose(width):
     shape[..., 0] += stretch * [-0.108, 0.021, 0.087]
     fit = fit_rigid(geometry.apply(T[:, None], shape))
     assert np.isfinite(fit.T_world_body).all()
+
+
+@pytest.mark.parametrize("width", [1e-7, 2e-7, 3e-7, 1e-6])
+def test_a_line_with_one_marker_beside_it_by_rounding_has_a_pose(width):
+    """The same marker is off the line in every frame, and the line stretches."""
+    rng = np.random.default_rng(4)
+    T = geometry.transform_exp(rng.normal(size=(40, 6)))
+    line = np.array([[-0.108, 0.0, 0.0], [0.021, width, 0.0], [0.087, 0.0, 0.0]])
+    stretch = 1.0 + 0.03 * rng.normal(size=(40, 1, 1))
+    fit = fit_rigid(geometry.apply(T[:, None], stretch * line))
+    assert np.isfinite(fit.T_world_body).all()

@@ -98,6 +98,8 @@ def fit_rigid(points: Float[Array, "frame marker 3"]) -> RigidFit:
     # Expressed in the body's axes, so that the answer does not depend on the world's.
     start = geometry.apply(_body_axes(start), start)
     shape, T = _alternate(points, start)
+    if not _spans_a_plane(shape):
+        return _fit_underdetermined(points)
     T_body_shape = _body_axes(shape)
     shape = geometry.apply(T_body_shape, shape)
     T = T @ geometry.inverse(T_body_shape)
