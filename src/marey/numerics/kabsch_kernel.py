@@ -7,8 +7,15 @@ from typing import NamedTuple
 import numpy as np
 from numba import float64, types, void
 
-from marey.numerics.jit import lean, njit
-from marey.numerics.vector3_kernel import set_diagonal
+from marey.numerics.jit import NO_WRAPPERS, lean, njit
+from marey.numerics.lanes_kernel import (
+    LANES,
+    any_positive,
+    as_lanes,
+    select_positive,
+    spread,
+)
+from marey.numerics.vector3_kernel import cross, dot, set_diagonal
 
 # The rotation is undetermined if the two largest eigenvalues of Horn's matrix differ by
 # less than this share: the points of either set are on a line (no wider than about 2e-6
@@ -26,6 +33,10 @@ MAX_ITERATIONS_JACOBI = 12
 ROUNDING_SEPARATION = 1e-4
 MAX_ITERATIONS_NEWTON = 30
 NEWTON_TOLERANCE = 1e-9
+
+# Rows of `lanes_room` beyond the points: the upper rows of a pose.
+POSE_ROWS = 3
+N_NUMBERS = 7
 
 # One signature for every memory layout, so that one compilation serves all callers.
 SETS = types.Array(float64, 3, "A", readonly=True)
@@ -174,88 +185,123 @@ def _rotate(N, V, p, q):
 
 
 @lean
-def _adjugate(N, top, A):
-    """Fill A with the adjugate of N - top 1, both symmetric; return its determinant."""
-    a, b, c, d = N[0, 0] - top, N[1, 1] - top, N[2, 2] - top, N[3, 3] - top
-    e, f, g, h, i, j = N[0, 1], N[0, 2], N[0, 3], N[1, 2], N[1, 3], N[2, 3]
+def _divide(a, b):
+    """Return a / b; a itself where b is not positive, and nothing is determined."""
+    return a / select_positive(b, b, 0.0 * b + 1.0)
+
+
+@lean
+def _horn_elements(H):
+    """Return Horn's matrix of three rows: its diagonal, then what is right of it."""
+    x, y, z = H
+    return (
+        x[0] + y[1] + z[2],
+        x[0] - y[1] - z[2],
+        y[1] - x[0] - z[2],
+        z[2] - x[0] - y[1],
+        y[2] - z[1],
+        z[0] - x[2],
+        x[1] - y[0],
+        x[1] + y[0],
+        x[2] + z[0],
+        y[2] + z[1],
+    )
+
+
+@lean
+def _adjugate(N, top):
+    """Return the adjugate of symmetric N - top 1, by rows, and its determinant."""
+    a, b, c, d = N[0] - top, N[1] - top, N[2] - top, N[3] - top
+    e, f, g, h, i, j = N[4], N[5], N[6], N[7], N[8], N[9]
     # Minors of the upper two rows, by columns, and of the lower two.
     s01, s02, s03 = a * b - e * e, a * h - e * f, a * i - e * g
     s12, s13, s23 = e * h - b * f, e * i - b * g, f * i - h * g
     t01, t02, t03 = f * i - g * h, f * j - g * c, f * d - g * j
     t12, t13, t23 = h * j - i * c, h * d - i * j, c * d - j * j
-    A[0, 0], A[1, 1] = b * t23 - h * t13 + i * t12, a * t23 - f * t03 + g * t02
-    A[2, 2], A[3, 3] = g * s13 - i * s03 + d * s01, f * s12 - h * s02 + c * s01
-    A[0, 1] = A[1, 0] = f * t13 - e * t23 - g * t12
-    A[0, 2] = A[2, 0] = i * s23 - j * s13 + d * s12
-    A[0, 3] = A[3, 0] = c * s13 - h * s23 - j * s12
-    A[1, 2] = A[2, 1] = j * s03 - g * s23 - d * s02
-    A[1, 3] = A[3, 1] = f * s23 - c * s03 + j * s02
-    A[2, 3] = A[3, 2] = h * s03 - f * s13 - j * s01
-    return s01 * t23 - s02 * t13 + s03 * t12 + s12 * t03 - s13 * t02 + s23 * t01
+    A01, A02 = f * t13 - e * t23 - g * t12, i * s23 - j * s13 + d * s12
+    A03, A12 = c * s13 - h * s23 - j * s12, j * s03 - g * s23 - d * s02
+    A13, A23 = f * s23 - c * s03 + j * s02, h * s03 - f * s13 - j * s01
+    return (
+        (b * t23 - h * t13 + i * t12, A01, A02, A03),
+        (A01, a * t23 - f * t03 + g * t02, A12, A13),
+        (A02, A12, g * s13 - i * s03 + d * s01, A23),
+        (A03, A13, A23, f * s12 - h * s02 + c * s01),
+        s01 * t23 - s02 * t13 + s03 * t12 + s12 * t03 - s13 * t02 + s23 * t01,
+    )
 
 
 @lean
-def _largest_eigenvalue(H, N, bound, A):
+def _largest_eigenvalue(H, N, bound):
     """Return the largest eigenvalue of N and its separation from the others.
 
     Newton's method on the characteristic polynomial (quaternion characteristic
     polynomial, Theobald 2005), from an upper bound. The separation is the product
-    of the distances to the other eigenvalues over the cube; zero if it is too small.
+    of the distances to the other eigenvalues over the cube; below ROUNDING_SEPARATION
+    the steps end. Of numbers side by side, all take as many steps as the slowest.
     """
-    square = 0.0
-    for i in range(3):
-        for j in range(3):
-            square += H[i, j] * H[i, j]
-    c2, c1 = -2.0 * square, 0.0
-    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-        # Theobald 2005: -8 det H.
-        c1 -= 8.0 * H[0, i] * (H[1, j] * H[2, k] - H[1, k] * H[2, j])
-    c0 = _adjugate(N, 0.0, A)
+    square = dot(H[0], H[0]) + dot(H[1], H[1]) + dot(H[2], H[2])
+    # Theobald 2005: -8 det H, and the derivative of his polynomial below.
+    c2, c1 = -2.0 * square, -8.0 * dot(H[0], cross(H[1], H[2]))
+    c0 = _adjugate(N, 0.0 * bound)[4]
     # The largest eigenvalue is at most the sum of the three singular values of H.
-    top, separation = min(np.sqrt(len(H) * square), bound), 0.0
+    most = np.sqrt(3.0 * square)
+    top, separation = select_positive(bound - most, most, bound), 0.0 * bound
     for _ in range(MAX_ITERATIONS_NEWTON):
-        # The derivative of the polynomial of Theobald 2005.
         slope = (4.0 * top * top + 2.0 * c2) * top + c1
-        separation = slope / (top * top * top)
-        if not separation > ROUNDING_SEPARATION:
-            return top, 0.0
-        step = (((top * top + c2) * top + c1) * top + c0) / slope
+        separation = _divide(slope, top * top * top)
+        step = _divide(((top * top + c2) * top + c1) * top + c0, slope)
+        step = select_positive(separation - ROUNDING_SEPARATION, step, 0.0 * bound)
         top -= step
-        if abs(step) <= NEWTON_TOLERANCE * top:
+        least = NEWTON_TOLERANCE * top
+        if not any_positive(step * step - least * least):
             break
     return top, separation
 
 
 @lean
-def _separated_eigenvector(H, N, bound, A, q):
-    """Write the eigenvector of N's largest eigenvalue; return whether it is separated.
+def _separated_eigenvector(H, bound):
+    """Return the eigenvector of Horn's largest eigenvalue; last, if it is separated.
 
     The eigenvector is the longest column of the adjugate of N - lambda 1. If the other
     eigenvalues are near, they magnify rounding, so one step of Rayleigh quotient
-    iteration refines it.
+    iteration refines it. The last number is positive where it is separated.
     """
-    top, separation = _largest_eigenvalue(H, N, bound, A)
-    if separation == 0.0:
-        return False
-    _longest_adjugate_column(N, top, A, q)
-    norm, top = 0.0, 0.0
-    for i in range(4):
-        norm += q[i] * q[i]
-        for j in range(4):
-            top += q[i] * N[i, j] * q[j]
-    return 0.0 < _longest_adjugate_column(N, top / norm, A, q) < np.inf
+    N = _horn_elements(H)
+    top, separation = _largest_eigenvalue(H, N, bound)
+    w, x, y, z, _ = _longest_adjugate_column(N, top)
+    norm = w * w + x * x + y * y + z * z
+    square = N[0] * w * w + N[1] * x * x + N[2] * y * y + N[3] * z * z
+    square += 2.0 * w * (N[4] * x + N[5] * y + N[6] * z)
+    square += 2.0 * (N[7] * x * y + N[8] * x * z + N[9] * y * z)
+    w, x, y, z, size = _longest_adjugate_column(N, _divide(square, norm))
+    size = select_positive(np.inf - size, size, -1.0 + 0.0 * bound)
+    is_separated = separation - ROUNDING_SEPARATION
+    return w, x, y, z, select_positive(is_separated, size, -1.0 + 0.0 * bound)
 
 
 @lean
-def _longest_adjugate_column(N, top, A, q):
-    """Write the longest column of the adjugate of N - top 1; return its size."""
-    _adjugate(N, top, A)
-    best = 0
-    for i in range(1, 4):
-        best = i if abs(A[i, i]) > abs(A[best, best]) else best
-    for i in range(4):
-        q[i] = A[i, best]
-    return abs(A[best, best])
+def _longest_adjugate_column(N, top):
+    """Return the longest column of the adjugate of N - top 1, and its size."""
+    first, second, third, fourth, _ = _adjugate(N, top)
+    w, x, y, z = first
+    longest = w, x, y, z, select_positive(w, w, -w)
+    longest = _longer(longest, second, second[1])
+    longest = _longer(longest, third, third[2])
+    return _longer(longest, fourth, fourth[3])
+
+
+@lean
+def _longer(longest, column, diagonal):
+    """Return the longer of two columns, with its size, that of its diagonal."""
+    size = select_positive(diagonal, diagonal, -diagonal)
+    longer = size - longest[4]
+    return (
+        select_positive(longer, column[0], longest[0]),
+        select_positive(longer, column[1], longest[1]),
+        select_positive(longer, column[2], longest[2]),
+        select_positive(longer, column[3], longest[3]),
+        select_positive(longer, size, longest[4]),
+    )
 
 
 @lean
@@ -270,51 +316,170 @@ def is_tied(N, best):
 
 
 @lean
-def _pose(q, mean, T):
-    """Fill T with the rotation of q that carries the first mean onto the second."""
-    w, x, y, z = q[0], q[1], q[2], q[3]
-    s = 2.0 / (w * w + x * x + y * y + z * z)
-    T[0, 0], T[1, 1], T[2, 2] = (
-        1 - s * (y * y + z * z),
-        1 - s * (x * x + z * z),
-        1 - s * (x * x + y * y),
+def _rotation_rows(w, x, y, z):
+    """Return the rows of the rotation of a quaternion of any length."""
+    s = _divide(2.0, w * w + x * x + y * y + z * z)
+    return (
+        (1 - s * (y * y + z * z), s * (x * y - w * z), s * (x * z + w * y)),
+        (s * (x * y + w * z), 1 - s * (x * x + z * z), s * (y * z - w * x)),
+        (s * (x * z - w * y), s * (y * z + w * x), 1 - s * (x * x + y * y)),
     )
-    T[0, 1], T[1, 0] = s * (x * y - w * z), s * (x * y + w * z)
-    T[0, 2], T[2, 0] = s * (x * z + w * y), s * (x * z - w * y)
-    T[1, 2], T[2, 1] = s * (y * z - w * x), s * (y * z + w * x)
-    for i in range(3):
-        T[i, 3] = mean[1, i]
-        for k in range(3):
-            T[i, 3] -= T[i, k] * mean[0, k]
-        T[3, i] = 0.0
+
+
+@lean
+def _write_pose(R, mean_b, mean_a, T):
+    """Write the upper rows of the pose that carries one mean onto the other."""
+    row, k = R[0], 0
+    T[k, 0], T[k, 1], T[k, 2] = row
+    T[k, 3] = mean_a[k] - dot(row, mean_b)
+    row, k = R[1], 1
+    T[k, 0], T[k, 1], T[k, 2] = row
+    T[k, 3] = mean_a[k] - dot(row, mean_b)
+    row, k = R[2], 2
+    T[k, 0], T[k, 1], T[k, 2] = row
+    T[k, 3] = mean_a[k] - dot(row, mean_b)
+
+
+@lean
+def _end_pose(T):
+    """Write the last row of a pose."""
+    T[3, 0] = T[3, 1] = T[3, 2] = 0.0
     T[3, 3] = 1.0
 
 
 @lean
 def fit_pose(points_b, points_a, weights, work, T):
     """Fill T (4, 4) with the best T_a_b of two point sets (m, 3); NaN if unknown."""
-    if _means(points_b, points_a, weights, work.mean) >= 3:
-        bound = _moments(points_b, points_a, weights, work.mean, work.H)
-        fill_horn_matrix(work.H, work.N)
-        if _separated_eigenvector(work.H, work.N, bound, work.V, work.q):
-            _pose(work.q, work.mean, T)
-            return
-        diagonalise_4x4(work.N, work.V)
-        best = 0
-        for i in range(1, 4):
-            if work.N[i, i] > work.N[best, best]:
-                best = i
-        if not is_tied(work.N, best):
-            _pose(work.V[:, best], work.mean, T)
+    mean, H = work.mean, work.H
+    if _means(points_b, points_a, weights, mean) >= 3:
+        bound = _moments(points_b, points_a, weights, mean, H)
+        rows = (
+            (H[0, 0], H[0, 1], H[0, 2]),
+            (H[1, 0], H[1, 1], H[1, 2]),
+            (H[2, 0], H[2, 1], H[2, 2]),
+        )
+        w, x, y, z, separation = _separated_eigenvector(rows, bound)
+        if separation > 0.0 or _any_eigenvector(work):
+            if not separation > 0.0:
+                w, x, y, z = work.q[0], work.q[1], work.q[2], work.q[3]
+            _write_pose(_rotation_rows(w, x, y, z), mean[0], mean[1], T)
+            _end_pose(T)
             return
     for i in range(4):
         for k in range(4):
             T[i, k] = np.nan
 
 
+@lean
+def _any_eigenvector(work):
+    """Write Horn's eigenvector by Jacobi's method; return whether it is determined."""
+    fill_horn_matrix(work.H, work.N)
+    diagonalise_4x4(work.N, work.V)
+    best = 0
+    for i in range(1, 4):
+        if work.N[i, i] > work.N[best, best]:
+            best = i
+    for i in range(4):
+        work.q[i] = work.V[i, best]
+    return not is_tied(work.N, best)
+
+
+# --- poses side by side ---------------------------------------------------------------
+
+
+@njit(cache=True, **NO_WRAPPERS)
+def lanes_room(n_points):
+    """Return room for `fit_side_by_side`: weight and both points, then the poses."""
+    return np.empty((n_points + POSE_ROWS, N_NUMBERS, LANES))
+
+
+@lean
+def _fill_lane(points_b, points_a, weights, room, lane):
+    """Write two point sets to a lane; unknown points get no weight."""
+    for i in range(len(weights)):
+        if _known(points_b[i], points_a[i], weights[i]):
+            room[i, 0, lane] = weights[i]
+            for k in range(3):
+                room[i, 1 + k, lane] = points_b[i, k]
+                room[i, 4 + k, lane] = points_a[i, k]
+        else:
+            for k in range(N_NUMBERS):
+                room[i, k, lane] = 0.0
+
+
+@lean
+def _fit_lanes(sets):
+    """Write the poses of point sets side by side; last, which are determined."""
+    n_points = len(sets) - POSE_ROWS
+    zero = spread(0.0)
+    total, mean_b, mean_a = zero, (zero, zero, zero), (zero, zero, zero)
+    for i in range(n_points):
+        one = sets[i]
+        total += one[0]
+        mean_b = _sum_weighted(mean_b, one[0], (one[1], one[2], one[3]))
+        mean_a = _sum_weighted(mean_a, one[0], (one[4], one[5], one[6]))
+    inverse = _divide(1.0, total)
+    mean_b, mean_a = _scaled(inverse, mean_b), _scaled(inverse, mean_a)
+    H, twice_bound = ((zero, zero, zero), (zero, zero, zero), (zero, zero, zero)), zero
+    for i in range(n_points):
+        one = sets[i]
+        b = one[1] - mean_b[0], one[2] - mean_b[1], one[3] - mean_b[2]
+        a = one[4] - mean_a[0], one[5] - mean_a[1], one[6] - mean_a[2]
+        twice_bound += one[0] * (dot(a, a) + dot(b, b))
+        H = (
+            _sum_weighted(H[0], one[0] * b[0], a),
+            _sum_weighted(H[1], one[0] * b[1], a),
+            _sum_weighted(H[2], one[0] * b[2], a),
+        )
+    w, x, y, z, separation = _separated_eigenvector(H, 0.5 * twice_bound)
+    _write_pose(_rotation_rows(w, x, y, z), mean_b, mean_a, sets[n_points:])
+    sets[n_points, N_NUMBERS - 1] = separation
+
+
+@lean
+def _sum_weighted(total, weight, vector):
+    """Return a sum of vectors with another one added."""
+    return (
+        total[0] + weight * vector[0],
+        total[1] + weight * vector[1],
+        total[2] + weight * vector[2],
+    )
+
+
+@lean
+def _scaled(factor, vector):
+    return factor * vector[0], factor * vector[1], factor * vector[2]
+
+
+@lean
+def fit_side_by_side(points_b, points_a, weights, room, work, T):
+    """Fill T (n, 4, 4) with the poses of point sets, several at a time.
+
+    Where the usual way does not determine a pose, it is fitted alone. One set of points
+    in b, of shape (1, m, 3), may serve all.
+    """
+    n_points, sets = len(room) - POSE_ROWS, as_lanes(room)
+    last_b = len(points_b) - 1
+    for first in range(0, len(T), LANES):
+        for lane in range(LANES):
+            n = min(first + lane, len(T) - 1)
+            b = points_b[min(n, last_b)]
+            _fill_lane(b, points_a[n], weights[n], room, lane)
+        _fit_lanes(sets)
+        for lane in range(min(LANES, len(T) - first)):
+            n = first + lane
+            if room[n_points, N_NUMBERS - 1, lane] > 0.0:
+                for i in range(3):
+                    for k in range(4):
+                        T[n, i, k] = room[n_points + i, k, lane]
+                _end_pose(T[n])
+            else:
+                b = points_b[min(n, last_b)]
+                fit_pose(b, points_a[n], weights[n], work, T[n])
+
+
 @njit(void(SETS, SETS, WEIGHTS, float64[:, :, ::1]), cache=True)
 def fit_poses(points_b, points_a, weights, out):
     """Fill out (n, 4, 4) with the best T_a_b of each pair of point sets (n, m, 3)."""
-    work = scratch()
-    for n in range(out.shape[0]):
-        fit_pose(points_b[n], points_a[n], weights[n], work, out[n])
+    room, work = lanes_room(weights.shape[1]), scratch()
+    fit_side_by_side(points_b, points_a, weights, room, work, out)

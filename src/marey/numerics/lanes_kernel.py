@@ -2,7 +2,8 @@
 
 Kernels that are written for single numbers compile for lanes as well, as long as they
 do not branch on them: `select_positive` takes the place of a branch. A register of a
-CPU has four doubles (AVX2) or eight (AVX-512).
+CPU has four doubles (AVX2) or eight (AVX-512). Without the compiler, lanes are the last
+axis of an array.
 """
 
 # mypy: ignore-errors
@@ -166,7 +167,7 @@ def _select_lanes(typing, x, a, b):
 
 def select_positive(x, a, b):
     """Return a where x is positive, else b; also where x is NaN."""
-    return a if x > 0.0 else b
+    return np.where(x > 0.0, a, b)
 
 
 @overload(select_positive)
@@ -189,7 +190,7 @@ def _any_positive_lane(typing, x):
 
 def any_positive(x):
     """Return whether a number is positive in any lane."""
-    return x > 0.0
+    return np.any(x > 0.0)
 
 
 @overload(any_positive)
@@ -214,40 +215,53 @@ def keep_apart(typing):
 
 
 @intrinsic
-def spread(typing, x):
-    """Return a single number in all lanes."""
-
+def _spread(typing, x):
     def lower(context, builder, signature, values):
         return _as_vector(context, builder, values[0], signature.args[0])
 
     return lanes(x), lower
 
 
-@intrinsic
-def as_lanes(typing, array):
+def spread(x):
+    """Return a single number in all lanes."""
+    return np.full(LANES, x)
+
+
+@overload(spread)
+def _overload_spread(x):
+    return lambda x: _spread(x)
+
+
+def as_lanes(array):
     """Return an array of doubles as one of lanes, without its last axis.
 
-    The last axis has `LANES` elements; the array is C-contiguous and aligned. Changes
-    of either show in the other.
+    The last axis has `LANES` elements; the array is C-contiguous and aligned, as those
+    are that kernels allocate. Changes of either show in the other.
     """
-    kind = types.Array(lanes, array.ndim - 1, "C")
+    return array
 
-    def lower(context, builder, signature, values):
-        source = context.make_array(array)(context, builder, values[0])
-        result = context.make_array(kind)(context, builder)
-        shape = cgutils.unpack_tuple(builder, source.shape)[:-1]
-        strides = cgutils.unpack_tuple(builder, source.strides)[:-1]
-        populate_array(
-            result,
-            data=builder.bitcast(source.data, VECTOR.as_pointer()),
-            shape=shape,
-            strides=strides,
-            itemsize=context.get_constant(types.intp, 8 * LANES),
-            meminfo=source.meminfo,
-            parent=source.parent,
-        )
-        if context.enable_nrt:
-            context.nrt.incref(builder, kind, result._getvalue())
-        return result._getvalue()
 
-    return kind(array), lower
+@type_callable(as_lanes)
+def _typed_as_lanes(context):
+    return lambda array: types.Array(lanes, array.ndim - 1, "C")
+
+
+@lower_builtin(as_lanes, types.Array)
+def _lower_as_lanes(context, builder, signature, values):
+    array, kind = signature.args[0], signature.return_type
+    source = context.make_array(array)(context, builder, values[0])
+    result = context.make_array(kind)(context, builder)
+    shape = cgutils.unpack_tuple(builder, source.shape)[:-1]
+    strides = cgutils.unpack_tuple(builder, source.strides)[:-1]
+    populate_array(
+        result,
+        data=builder.bitcast(source.data, VECTOR.as_pointer()),
+        shape=shape,
+        strides=strides,
+        itemsize=context.get_constant(types.intp, 8 * LANES),
+        meminfo=source.meminfo,
+        parent=source.parent,
+    )
+    if context.enable_nrt:
+        context.nrt.incref(builder, kind, result._getvalue())
+    return result._getvalue()

@@ -5,7 +5,7 @@
 import numpy as np
 
 from marey.numerics.jit import lean, njit
-from marey.numerics.kabsch_kernel import fit_pose, scratch
+from marey.numerics.kabsch_kernel import fit_side_by_side, lanes_room, scratch
 from marey.numerics.median_kernel import median
 
 KEPT, MEDIANS, MEANS = range(3)
@@ -31,7 +31,8 @@ def alternate(points, shape, weight, T, estimators, outlier_sd, median_over_mean
     square = np.empty((points.shape[1], points.shape[0]))
     buffer = np.empty(points.shape[0])
     variance = np.empty(points.shape[1])
-    work = scratch()
+    room, work = lanes_room(points.shape[1]), scratch()
+    one_shape = shape.reshape((1, *shape.shape))
     for estimator in estimators:
         to_body(T, points, local)
         if estimator == MEDIANS:
@@ -42,8 +43,7 @@ def alternate(points, shape, weight, T, estimators, outlier_sd, median_over_mean
         for i in range(len(variance)):
             variance[i] = median(square[i], buffer) / median_over_mean
         _fill_weights(square, variance, outlier_sd, shape, weight)
-        for n in range(len(T)):
-            fit_pose(shape, points[n], weight[n], work, T[n])
+        fit_side_by_side(one_shape, points, weight, room, work, T)
 
 
 @njit(cache=True)
