@@ -223,6 +223,21 @@ def test_help_comes_without_heavy_imports():
     assert done.stdout.rstrip().endswith("[]")
 
 
+LEAVE = """
+import atexit, gc
+atexit.register(lambda: print(gc.get_freeze_count() > 10 * len(gc.get_objects())))
+from marey.cli import main
+main(["--help"])
+"""
+
+
+def test_a_command_ends_without_a_search_of_its_memory():
+    done = subprocess.run(
+        [sys.executable, "-c", LEAVE], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.rstrip().endswith("True")
+
+
 def test_a_closed_pipe_is_no_error(walk):
     start = "from marey.cli import main; main()"
     done = subprocess.run(

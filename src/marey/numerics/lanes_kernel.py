@@ -22,7 +22,6 @@ from numba.extending import (
     register_model,
     type_callable,
 )
-from numba.np.arrayobj import populate_array
 
 from marey.numerics.jit import FAST
 
@@ -233,6 +232,9 @@ def as_lanes(typing, array):
     kind = types.Array(lanes, array.ndim - 1, "C")
 
     def lower(context, builder, signature, values):
+        # Only compiling needs it; importing it takes as long as loading ten kernels.
+        from numba.np.arrayobj import populate_array
+
         source = context.make_array(array)(context, builder, values[0])
         result = context.make_array(kind)(context, builder)
         shape = cgutils.unpack_tuple(builder, source.shape)[:-1]
