@@ -223,6 +223,34 @@ def test_help_comes_without_heavy_imports():
     assert done.stdout.rstrip().endswith("[]")
 
 
+def test_a_message_is_one_line_where_it_is_piped(tmp_path):
+    missing = tmp_path / ("a" * 90 + ".c3d")
+    start = "from marey.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", start, "info", str(missing)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    (line,) = done.stderr.splitlines()
+    assert missing.name in line
+
+
+LEAVE = """
+import atexit, gc
+atexit.register(lambda: print(gc.get_freeze_count() > 10 * len(gc.get_objects())))
+from marey.cli import main
+main(["--help"])
+"""
+
+
+def test_a_command_ends_without_a_search_of_its_memory():
+    done = subprocess.run(
+        [sys.executable, "-c", LEAVE], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.rstrip().endswith("True")
+
+
 def test_a_closed_pipe_is_no_error(walk):
     start = "from marey.cli import main; main()"
     done = subprocess.run(

@@ -208,7 +208,9 @@ from marey.numerics.procrustes_kernel import alternate
 points, shape = np.zeros((5, 4, 3)), np.eye(4, 3)
 T, weight = np.tile(np.eye(4), (5, 1, 1)), np.ones((5, 4))
 alternate(points, shape, weight, T, np.array([2]), 3.0, 0.5)
-print([m for m in ("scipy.linalg", "numba.np.linalg", "jaxtyping") if m in sys.modules])
+import marey.numerics.lanes_kernel
+compiling = "scipy.linalg", "numba.np.linalg", "numba.np.arrayobj", "jaxtyping"
+print([name for name in compiling if name in sys.modules])
 """
 
 

@@ -38,7 +38,7 @@ app = App(
 )
 logger = logging.getLogger("marey")
 out = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
-err = Console(stderr=True, highlight=False)
+err = Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
 
 # --- arguments ------------------------------------------------------------------------
 

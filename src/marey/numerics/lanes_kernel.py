@@ -23,7 +23,6 @@ from numba.extending import (
     register_model,
     type_callable,
 )
-from numba.np.arrayobj import populate_array
 
 from marey.numerics.jit import FAST
 
@@ -248,6 +247,9 @@ def _typed_as_lanes(context):
 
 @lower_builtin(as_lanes, types.Array)
 def _lower_as_lanes(context, builder, signature, values):
+    # Only compiling needs it; importing it takes as long as loading ten kernels.
+    from numba.np.arrayobj import populate_array
+
     array, kind = signature.args[0], signature.return_type
     source = context.make_array(array)(context, builder, values[0])
     result = context.make_array(kind)(context, builder)
