@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -22,12 +23,13 @@ from marey.cli import main
 from marey.io.atomic import is_abandoned
 from marey.library import run
 from marey.library.clusters import DaskExecutor
-from marey.library.index import write_index
+from marey.library.index import take_row, write_index
 from marey.library.jobs import fit_subject
 from marey.library.jobs.describe import is_labelled, measure_spread
 from marey.library.jobs.labels import label_take
 from marey.library.jobs.take import solve_take, solve_with_skeletons
 from marey.library.lock import SubjectLock
+from marey.library.page import page_row
 from marey.library.recordings import find_recordings, group_by_subject
 from marey.library.records import file_name, plan_record, read_record, short_path
 from marey.library.subject_work import choose_fit_takes
@@ -209,9 +211,7 @@ def test_a_plan_leaves_out_results_in_the_library(library, solved, tmp_path):
     assert sorted(take.name for part in parts for take in part) == before
 
 
-def test_what_cannot_be_read_is_failed_with_its_reason(
-    library, tmp_path, monkeypatch
-):
+def test_what_cannot_be_read_is_failed_with_its_reason(library, tmp_path, monkeypatch):
     root = tmp_path / "library"
     shutil.copytree(library / "B", root / "B")
     (root / "B" / "gone.c3d").symlink_to("nowhere.c3d")
@@ -427,7 +427,7 @@ def test_a_disk_that_fails_at_any_step_is_no_fault_of_the_take(
     for step in ("replace", "mkdir"):
         with monkeypatch.context() as patch:
             patch.setattr(os, step, refuse)
-            with pytest.raises(marey.OutputError, match="take1.bvh: not written, No"):
+            with pytest.raises(marey.OutputError, match=r"take1.bvh: not written, No"):
                 solve_take(*arguments)
     assert solve_take(*arguments).state == "done"
 
@@ -701,6 +701,14 @@ def test_a_wrong_option_is_one_clear_error(
     shown = capsys.readouterr().err
     assert shown.startswith("error:")
     assert "Traceback" not in shown
+
+
+def test_links_to_the_outputs_of_several_subjects_have_their_names(solved):
+    record = read_record(solved / "takes/B/take1.c3d.record.json")
+    names = ("walk-1_Ann_walk-1.bvh", "walk-1_Ben_walk-1.bvh", "walk_1.glb")
+    record = replace(record, outputs={f"takes/B/{name}": {} for name in names})
+    line = page_row(record, take_row(record))
+    assert re.findall("<a [^>]*>([^<]*)</a>", line) == ["Ann bvh", "Ben bvh", "glb"]
 
 
 def test_names_and_findings_of_takes_are_data_on_the_page(solved, tmp_path):

@@ -46,6 +46,7 @@ class HeldOut:
 
     @property
     def ratio(self) -> float:
+        """Residual with the skeleton of the others, in that of the take alone."""
         return self.shared_mm / self.alone_mm
 
 
@@ -71,6 +72,8 @@ def leave_each_out(
         shared = rms_mm(solved)
         if math.isfinite(codes.get("other-subject") or math.nan):
             shared = alone * float(codes["other-subject"] or math.nan)
+        if not alone > 0.0:  # Sensors have no residual of markers.
+            continue
         yield HeldOut(
             subject, name, place, len(takes), alone, shared, tuple(sorted(codes))
         )

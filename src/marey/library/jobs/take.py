@@ -223,9 +223,7 @@ def _write_outputs(
     return written, lost
 
 
-def _write_output(
-    solution: Solution, target: Path
-) -> tuple[list[Path], list[Finding]]:
+def _write_output(solution: Solution, target: Path) -> tuple[list[Path], list[Finding]]:
     target.parent.mkdir(parents=True, exist_ok=True)
     scratch = temporary_path(target.parent)
     scratch.mkdir()
