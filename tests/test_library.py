@@ -398,6 +398,17 @@ def test_verify_finds_what_is_missing_or_changed(out, capsys):
     assert "missing: takes/A/take1.bvh" in capsys.readouterr().out
 
 
+def test_what_verify_finds_changed_is_made_again(library, out):
+    """Also where a disk or a person changed a byte, and the size stayed."""
+    before = content(out)
+    for name in ("takes/A/take1.bvh", "subjects/B.skel.json"):
+        (out / name).write_bytes(before[name].replace(b"0", b"1", 1))
+    assert not marey.verify_batch(out).is_whole
+    assert again(library, out).kept == 5
+    assert content(out) == before
+    assert marey.verify_batch(out).is_whole
+
+
 def test_verify_finds_broken_records_other_files_and_an_old_index(out):
     (out / "takes/A/take1.c3d.record.json").write_text("{")
     (out / "takes/mine.bvh").write_text("")

@@ -238,17 +238,17 @@ def current_record(planned: Record, out: Path, *, retry: bool) -> Record | None:
         return None
     if record.state not in LASTING_STATES or (retry and record.state == "failed"):
         return None
-    is_whole = all(
-        _size(out / name) == facts["bytes"] for name, facts in record.outputs.items()
-    )
-    return record if is_whole else None
+    outputs = [(out / name, facts) for name, facts in record.outputs.items()]
+    return record if all(_is_whole(path, facts) for path, facts in outputs) else None
 
 
-def _size(path: Path) -> int:
+def _is_whole(path: Path, facts: Mapping[str, Any]) -> bool:
+    """Return whether an output is there with the recorded bytes and hash."""
     try:
-        return path.stat().st_size
+        has_size = path.stat().st_size == facts["bytes"]
+        return has_size and hash_file(path) == facts["sha256"]
     except OSError:
-        return -1
+        return False
 
 
 def describe_outputs(paths: Sequence[Path], out: Path) -> dict[str, dict[str, Any]]:
