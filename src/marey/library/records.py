@@ -245,8 +245,9 @@ def current_record(planned: Record, out: Path, *, retry: bool) -> Record | None:
 def _is_whole(path: Path, facts: Mapping[str, Any]) -> bool:
     """Return whether an output is there with the recorded bytes and hash."""
     try:
-        has_size = path.stat().st_size == facts["bytes"]
-        return has_size and hash_file(path) == facts["sha256"]
+        if path.stat().st_size != facts["bytes"]:
+            return False
+        return bool(hash_file(path) == facts["sha256"])
     except OSError:
         return False
 
