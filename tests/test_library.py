@@ -26,6 +26,7 @@ from marey.library.clusters import DaskExecutor
 from marey.library.index import take_row, write_index
 from marey.library.jobs import fit_subject
 from marey.library.jobs.describe import is_labelled, measure_spread
+from marey.library.jobs.fit import solve_common
 from marey.library.jobs.labels import label_take
 from marey.library.jobs.take import solve_take, solve_with_skeletons
 from marey.library.lock import SubjectLock
@@ -593,6 +594,17 @@ def test_a_take_of_another_subject_is_reported_and_solved_by_itself():
     np.testing.assert_allclose(longer, 1.2, atol=0.02)
     same = solve_with_skeletons(first, "A", {}, [skeleton])
     np.testing.assert_array_equal(same.skeleton.lengths, skeleton.lengths)
+
+
+def test_brackets_and_stars_in_names_are_no_patterns(tmp_path):
+    """They are in names of folders, whose takes have the name as their subject."""
+    take, subject = rods_of(), "odd [b] *?"
+    fit = solve_common([take], subject, {})
+    solved = solve_with_skeletons(take, subject, {}, [fit.skeleton])
+    np.testing.assert_array_equal(solved.skeleton.lengths, fit.skeleton.lengths)
+    (tmp_path / "who.csv").write_text(f"take,subject\n{subject}/a.c3d,anna\n")
+    found = subjects([f"{subject}/a.c3d"], table=tmp_path / "who.csv")
+    assert [*found.values()] == ["anna"]
 
 
 def test_a_take_that_contradicts_the_others_has_no_part_in_the_fit(tmp_path):

@@ -153,7 +153,9 @@ def _is_file(path: Path) -> bool:
 
 
 def _matches(name: str, pattern: str) -> bool:
-    return fnmatchcase(name, pattern) or fnmatchcase(name.rpartition("/")[2], pattern)
+    """Return whether a relative path or its file name is a pattern, or matches it."""
+    names = (name, name.rpartition("/")[2])
+    return pattern in names or any(fnmatchcase(one, pattern) for one in names)
 
 
 def _may_be_one(path: Path) -> bool:
