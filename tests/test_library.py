@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -22,12 +23,14 @@ from marey.cli import main
 from marey.io.atomic import is_abandoned
 from marey.library import run
 from marey.library.clusters import DaskExecutor
-from marey.library.index import write_index
+from marey.library.index import take_row, write_index
 from marey.library.jobs import fit_subject
 from marey.library.jobs.describe import is_labelled, measure_spread
+from marey.library.jobs.fit import solve_common
 from marey.library.jobs.labels import label_take
-from marey.library.jobs.take import solve_with_skeletons
+from marey.library.jobs.take import solve_take, solve_with_skeletons
 from marey.library.lock import SubjectLock
+from marey.library.page import page_row
 from marey.library.recordings import find_recordings, group_by_subject
 from marey.library.records import file_name, plan_record, read_record, short_path
 from marey.library.subject_work import choose_fit_takes
@@ -135,6 +138,38 @@ def test_a_file_may_say_whose_it_is(library, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("excel.csv", b"take;subject\r\nx/anna*;anna\r\nben_run.c3d;ben\r\n"),
+        ("sheet.csv", "take\tsubject\nx/anna*\tanna\nben*\tben".encode("utf-16")),
+        ("one.toml", b"[subjects]\nanna = 'x/anna*'\nben = ['ben*']"),
+    ],
+)
+def test_tables_of_spreadsheets_and_single_takes_are_read(tmp_path, name, content):
+    names = ["x/anna_walk.c3d", "x/ben_run.c3d"]
+    (tmp_path / name).write_bytes(content)
+    found = subjects(names, table=tmp_path / name)
+    assert found == dict(zip(names, ("anna", "ben"), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("who.csv", "file,name\na.c3d,anna", "columns file, name"),
+        ("who.csv", "take,subject\na.c3d,", "an empty cell"),
+        ("who.toml", "[people]\nanna = ['*']", "no .subjects."),
+        ("who.toml", "[subjects.anna]\ntakes = ['*']", "anna is no list of takes"),
+        ("none.csv", None, "No such file"),
+    ],
+)
+def test_a_table_of_another_kind_is_refused(tmp_path, name, content, message):
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    with pytest.raises(marey.OptionError, match=message):
+        subjects(["a.c3d"], table=tmp_path / name)
+
+
+@pytest.mark.parametrize(
     ("rule", "message"),
     [
         ({"pattern": "("}, "regular expression"),
@@ -164,6 +199,45 @@ def test_circles_hidden_files_and_solutions_are_no_recordings(library, tmp_path)
     assert find_recordings(root, patterns=["*.bvh"]) == ["B/take1.bvh"]
     with pytest.raises(marey.DataError, match=r"no recording like \*\.trc"):
         find_recordings(root, patterns=["*.trc"])
+
+
+def test_a_plan_leaves_out_results_in_the_library(library, solved, tmp_path):
+    root = shutil.copytree(library, tmp_path / "library")
+    before = [take.name for take in marey.plan_batch(root)]
+    shutil.copytree(solved, root / "solved")  # of another batch, with BVH files
+    (root / "B" / "out").mkdir()
+    shutil.copy(root / "B" / "take1.c3d", root / "B" / "out")
+    assert [take.name for take in marey.plan_batch(root, root / "B" / "out")] == before
+    parts = [marey.plan_batch(root, root / "B" / "out", shard=(i, 2)) for i in (1, 2)]
+    assert sorted(take.name for part in parts for take in part) == before
+
+
+def test_what_cannot_be_read_is_failed_with_its_reason(library, tmp_path, monkeypatch):
+    root = tmp_path / "library"
+    shutil.copytree(library / "B", root / "B")
+    (root / "B" / "gone.c3d").symlink_to("nowhere.c3d")
+    (root / "B" / "round.c3d").symlink_to("round.c3d")
+    (root / "closed").mkdir()
+    if os.name == "posix":
+        os.mkfifo(root / "B" / "pipe.c3d")  # no file; reading it would never end
+    scan = os.scandir
+
+    def refuse(path):
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    summary = again(root, tmp_path / "out", formats=("bvh",))
+    assert set(summary.failed) == {"B/gone.c3d", "B/round.c3d", "closed/"}
+    assert "No such file" in summary.failed["B/gone.c3d"]
+    assert "expected a readable file" in summary.failed["closed/"]
+    assert summary.done == 3
+    monkeypatch.setattr(os, "scandir", scan)
+    (root / "B" / "round.c3d").unlink()
+    assert set(again(root, tmp_path / "out", formats=("bvh",)).failed) == {"B/gone.c3d"}
+    index = pq.read_table(tmp_path / "out/index.parquet").to_pylist()
+    assert len(index) == 4
 
 
 def test_ten_thousand_files_are_grouped_in_seconds(tmp_path):
@@ -325,6 +399,17 @@ def test_verify_finds_what_is_missing_or_changed(out, capsys):
     assert "missing: takes/A/take1.bvh" in capsys.readouterr().out
 
 
+def test_what_verify_finds_changed_is_made_again(library, out):
+    """Also where a disk or a person changed a byte, and the size stayed."""
+    before = content(out)
+    for name in ("takes/A/take1.bvh", "subjects/B.skel.json"):
+        (out / name).write_bytes(before[name].replace(b"0", b"1", 1))
+    assert not marey.verify_batch(out).is_whole
+    assert again(library, out).kept == 5
+    assert content(out) == before
+    assert marey.verify_batch(out).is_whole
+
+
 def test_verify_finds_broken_records_other_files_and_an_old_index(out):
     (out / "takes/A/take1.c3d.record.json").write_text("{")
     (out / "takes/mine.bvh").write_text("")
@@ -334,6 +419,29 @@ def test_verify_finds_broken_records_other_files_and_an_old_index(out):
     assert {"index.html", "index.parquet"} <= set(found.changed)
     outputs = [f"takes/A/take1.{suffix}" for suffix in ("amc", "asf", "bvh")]
     assert found.unrecorded == [*outputs, "takes/mine.bvh"]
+
+
+def test_a_disk_that_fails_at_any_step_is_no_fault_of_the_take(
+    library, solved, tmp_path, monkeypatch
+):
+    """Such a take is tried again by the next run, so its state is not "failed"."""
+    record = read_record(solved / "takes/B/take1.c3d.record.json")
+    skeleton = "subjects/B.skel.json"
+    out = tmp_path / "out"
+    (out / "subjects").mkdir(parents=True)
+    shutil.copy(solved / skeleton, out / skeleton)
+    targets = ("takes/B/take1.bvh",)
+    arguments = (str(library), str(out), record, {}, (skeleton,), targets, {})
+
+    def refuse(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    for step in ("replace", "mkdir"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, step, refuse)
+            with pytest.raises(marey.OutputError, match=r"take1.bvh: not written, No"):
+                solve_take(*arguments)
+    assert solve_take(*arguments).state == "done"
 
 
 def test_a_full_disk_and_kills_leave_what_a_later_run_completes(
@@ -488,6 +596,17 @@ def test_a_take_of_another_subject_is_reported_and_solved_by_itself():
     np.testing.assert_array_equal(same.skeleton.lengths, skeleton.lengths)
 
 
+def test_brackets_and_stars_in_names_are_no_patterns(tmp_path):
+    """They are in names of folders, whose takes have the name as their subject."""
+    take, subject = rods_of(), "odd [b] *?"
+    fit = solve_common([take], subject, {})
+    solved = solve_with_skeletons(take, subject, {}, [fit.skeleton])
+    np.testing.assert_array_equal(solved.skeleton.lengths, fit.skeleton.lengths)
+    (tmp_path / "who.csv").write_text(f"take,subject\n{subject}/a.c3d,anna\n")
+    found = subjects([f"{subject}/a.c3d"], table=tmp_path / "who.csv")
+    assert [*found.values()] == ["anna"]
+
+
 def test_a_take_that_contradicts_the_others_has_no_part_in_the_fit(tmp_path):
     root, out = tmp_path / "library", tmp_path / "out"
     (root / "S").mkdir(parents=True)
@@ -605,6 +724,14 @@ def test_a_wrong_option_is_one_clear_error(
     shown = capsys.readouterr().err
     assert shown.startswith("error:")
     assert "Traceback" not in shown
+
+
+def test_links_to_the_outputs_of_several_subjects_have_their_names(solved):
+    record = read_record(solved / "takes/B/take1.c3d.record.json")
+    names = ("walk-1_Ann_walk-1.bvh", "walk-1_Ben_walk-1.bvh", "walk_1.glb")
+    record = replace(record, outputs={f"takes/B/{name}": {} for name in names})
+    line = page_row(record, take_row(record))
+    assert re.findall("<a [^>]*>([^<]*)</a>", line) == ["Ann bvh", "Ben bvh", "glb"]
 
 
 def test_names_and_findings_of_takes_are_data_on_the_page(solved, tmp_path):

@@ -84,6 +84,15 @@ def test_names_may_be_patterns_in_any_case_with_a_subject(names):
     assert found == {"LFWT", "RFWT", "LBWT", "RBWT"}
 
 
+def test_a_subject_with_brackets_is_itself():
+    """Brackets are a pattern in the map, unless it is the name of the subject."""
+    take = marey.synth.human().record("walk", seconds=0.5, subject="Odd [b]")
+    names = ["Odd [b]:LFWT", "Odd [b]:?BWT"]
+    bodies = segment(take, method="template", template={"pelvis": names})
+    found = {take.labels[i] for i in np.flatnonzero(bodies.marker_body == 0)}
+    assert found == {"LFWT", "LBWT", "RBWT"}
+
+
 def test_each_subject_gets_bodies_of_its_own():
     one = marey.synth.human().record("walk", seconds=0.5)
     take = marey.Take(

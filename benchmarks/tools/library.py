@@ -4,7 +4,7 @@
     python -m benchmarks.tools.library scale --folder FOLDER [--takes 2000]
     python -m benchmarks.tools.library faults [--takes 200] [--people 5] [--kills 20]
     python -m benchmarks.tools.library poison
-    python -m benchmarks.tools.library fit [--people 4]
+    python -m benchmarks.tools.library fit [--people 4] [--takes 24]
 
 `speed` solves the library with one and with two workers and in bare loops, and states
 takes per second of wall clock and seconds of CPU. `scale` solves a large one with two
@@ -446,14 +446,15 @@ def fill_disk(library: Path, out: Path) -> None:
 # --- fit ------------------------------------------------------------------------------
 
 
-def compare_fits(people: int) -> None:
+def compare_fits(people: int, n_takes: int) -> None:
     """Print errors of bones by the takes that skeletons are fitted to.
 
-    A person has 24 takes with the markers of one day, soft tissue and noise: mostly
-    walks, as archives have.
+    A person has takes with the markers of one day, soft tissue and noise: three of four
+    are walks, as archives have.
     """
-    kinds = ("walk",) * 18 + ("swing", "jump", "kick_punch") * 2
-    sets = {"first 6": 6, "chosen 3": 3, "chosen 6": 6, "all": 24}
+    others = ("swing", "jump", "kick_punch") * (n_takes // 12)
+    kinds = ("walk",) * (n_takes - len(others)) + others
+    sets = {"first 6": 6, "chosen 3": 3, "chosen 6": 6, "all": n_takes}
     errors: dict[str, list[float]] = {name: [] for name in sets}
     for who in range(people):
         takes = record_day(100 + who, kinds)
@@ -486,7 +487,7 @@ def record_day(seed: int, kinds: Sequence[str]) -> dict[str, synth.Recording]:
             corruption=corruption,
         )
         noise = chance.normal(scale=0.001, size=take.points.shape)
-        takes[f"{number:02d}"] = replace(take, points=take.points + noise)
+        takes[f"{number:03d}"] = replace(take, points=take.points + noise)
     return takes
 
 
@@ -547,7 +548,7 @@ def main() -> None:
     elif given.what == "poison":
         try_poison(folder)
     else:
-        compare_fits(given.people or 4)
+        compare_fits(given.people or 4, given.takes or 24)
 
 
 if __name__ == "__main__":

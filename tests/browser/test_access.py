@@ -122,6 +122,23 @@ def test_no_rule_is_broken_in_the_index_of_takes(browser, tmp_path, axe, theme, 
     context.close()
 
 
+def test_the_head_of_the_index_stays_in_view(browser, tmp_path):
+    """Also far below its first rows, so that columns can be read and sorted there."""
+    record = Record(
+        kind="take", name="walk.c3d", subject="Ann", state="failed", key="", error="?"
+    )
+    row = take_row(record)
+    lines = [page_row(record, row)] * 100
+    (tmp_path / "index.html").write_text(index_page(lines, [row] * 100), "utf-8")
+    page = browser.new_page(viewport={"width": 1280, "height": 844})
+    page.goto((tmp_path / "index.html").as_uri())
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    assert page.evaluate("scrollY") > 844
+    head = page.get_by_role("button", name="residual, rms").bounding_box()
+    assert 0 <= head["y"] < 50
+    page.close()
+
+
 def test_no_rule_is_broken_while_an_edit_is_tried(tab, axe):
     unfold(tab)
     rename(tab, "RightUpperArm", "Spam")

@@ -5,8 +5,8 @@ import re
 import socket
 import stat
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from secrets import token_hex
@@ -150,6 +150,15 @@ def is_abandoned(part: Path) -> bool:
     except (OSError, OverflowError):
         return False
     return False
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise errors of the file system in the block as `OutputError` about a path."""
+    try:
+        yield
+    except OSError as error:
+        raise _write_error(path, error) from error
 
 
 def _write_error(path: Path, error: Exception) -> OutputError:

@@ -4,8 +4,9 @@ import base64
 import hashlib
 import html
 import os
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
@@ -18,6 +19,9 @@ PAGE = "index_page.html"
 
 GRAVE = ("error", "warning")
 """Severities of findings that the page shows, the gravest first."""
+
+WORD_ENDS = re.compile(r"([_/.-])(?=\w)")
+"""Where a file name may be divided between two lines."""
 
 STATE_WORDS = {
     "done": "done",
@@ -69,10 +73,12 @@ def _summary(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def page_row(record: Record, row: Mapping[str, Any]) -> str:
     """Return the line of a take in the table."""
-    links = " ".join(_link(name) for name in sorted(record.outputs))
     cells = [
         (0, _picture(record.facts.get("picture") or {})),
-        (row["take"], f"<b>{html.escape(row['take'])}</b><span>{links}</span>"),
+        (
+            row["take"],
+            f"<b>{_name(row['take'])}</b><span>{_links(record.outputs)}</span>",
+        ),
         (row["subject"], html.escape(row["subject"])),
         (row["state"], html.escape(STATE_WORDS[record.state])),
         _numeric(row["seconds"], 1, "s"),
@@ -89,9 +95,29 @@ def _attribute(value: Any) -> str:
     return html.escape(str(value), quote=True)
 
 
-def _link(name: str) -> str:
-    suffix = name.rpartition(".")[2]
-    return f'<a href="{quote(os.fsencode(name))}">{html.escape(suffix)}</a>'
+def _name(name: str) -> str:
+    """Return a file name whose lines break where its words do."""
+    return WORD_ENDS.sub(r"\1<wbr>", html.escape(name))
+
+
+def _links(names: Iterable[str]) -> str:
+    """Return links to the outputs of a take, by suffix; of several subjects by name."""
+    of_suffix: dict[str, list[str]] = {}
+    for name in sorted(names):
+        of_suffix.setdefault(name.rpartition(".")[2], []).append(name)
+    links = [
+        f'<a href="{quote(os.fsencode(name))}">{html.escape(part + suffix)}</a>'
+        for suffix, paths in of_suffix.items()
+        for name, part in zip(paths, _differing_parts(paths), strict=True)
+    ]
+    return " ".join(links)
+
+
+def _differing_parts(paths: Sequence[str]) -> list[str]:
+    """Return the words of file names, divided by "_", that are not in all of them."""
+    words = [path.rpartition("/")[2].rpartition(".")[0].split("_") for path in paths]
+    shared = set(words[0]).intersection(*words)
+    return ["".join(w + " " for w in name if w not in shared) for name in words]
 
 
 def _gravity(row: Mapping[str, Any]) -> int:

@@ -6,8 +6,9 @@ A recording is known by its path relative to the library, in the spelling of POS
 import csv
 import os
 import re
+import stat
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -15,7 +16,9 @@ from pathlib import Path
 
 from marey.errors import DataError, FormatError, MareyError, OptionError
 from marey.io import read, recognise
+from marey.io.contract import decode_text, normalize_text
 from marey.io.registry import formats
+from marey.library.records import SUFFIX
 
 READERS = ("read_take", "read_motion")
 
@@ -44,9 +47,11 @@ def find_recordings(
 ) -> list[str]:
     """Return the recordings below a folder, by relative path, sorted.
 
-    Hidden files and folders are left out, and so are motions (BVH, AMC) beside a
-    recording of the same name: they are its solution by another program. Links to
-    folders are followed, each folder once.
+    Hidden files and folders and results of other batches are left out, and so are
+    motions (BVH, AMC) beside a recording of the same name: they are its solution by
+    another program. Links to folders are followed, each folder once. What cannot be
+    read is listed, so that it fails with its reason: files, links that lead nowhere,
+    and folders, whose names end with a slash.
 
     Args:
         library: The folder.
@@ -62,9 +67,10 @@ def find_recordings(
             "library", found=f"no folder {library}", needed="a folder of recordings"
         )
     suffixes = _suffixes(*READERS)
+    closed: list[str] = []
     found = [
         path.relative_to(library).as_posix()
-        for path in _walk(library, without.resolve() if without else None)
+        for path in _walk(library, without.resolve() if without else None, closed)
         if path.name.lower().endswith(suffixes)
     ]
     chosen = [
@@ -72,15 +78,15 @@ def find_recordings(
         for name in found
         if not patterns or any(_matches(name, pattern) for pattern in patterns)
     ]
-    recordings = sorted(name for name in chosen if _may_be_one(library / name))
-    if not recordings:
+    recordings = [name for name in chosen if _may_be_one(library / name)]
+    if not recordings and not closed:
         asked = f" like {', '.join(patterns)}" if patterns else ""
         raise DataError(
             "library",
             found=f"no recording{asked} below {library}",
             needed="files of a known format (`marey doctor` lists them)",
         )
-    return _without_solutions(recordings)
+    return sorted([*_without_solutions(recordings), *closed])
 
 
 def _suffixes(*readers: str) -> tuple[str, ...]:
@@ -106,29 +112,55 @@ def _stem(name: str) -> str:
     return folder + slash + file.partition(".")[0]
 
 
-def _walk(library: Path, without: Path | None) -> Iterator[Path]:
-    """Yield the files below a folder; a circle of links ends where it closes."""
+def _walk(library: Path, without: Path | None, closed: list[str]) -> Iterator[Path]:
+    """Yield the files below a folder; a circle of links ends where it closes.
+
+    Args:
+        library: The folder.
+        without: A folder to leave out.
+        closed: Gets the folders that cannot be listed, by relative path.
+    """
+
+    def note(error: OSError) -> None:
+        closed.append(Path(error.filename).relative_to(library).as_posix() + "/")
+
     visited: set[Path] = set()
-    for folder, folders, files in os.walk(library, followlinks=True):
+    for folder, folders, files in os.walk(library, onerror=note, followlinks=True):
         real = Path(folder).resolve()
-        if real in visited or real == without:
+        if real in visited or real == without or _has_results(real, folders):
             folders.clear()
             continue
         visited.add(real)
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
             path = Path(folder) / name
-            if not name.startswith(".") and path.is_file():
+            if not name.startswith(".") and _is_file(path):
                 yield path
 
 
+def _has_results(folder: Path, folders: Sequence[str]) -> bool:
+    """Return whether a folder holds the results of a batch."""
+    subjects = folder / "subjects"
+    return subjects.name in folders and any(subjects.glob("*" + SUFFIX))
+
+
+def _is_file(path: Path) -> bool:
+    """Return whether a path is a file, or might be one: it cannot be looked at."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return True
+
+
 def _matches(name: str, pattern: str) -> bool:
-    return fnmatchcase(name, pattern) or fnmatchcase(name.rpartition("/")[2], pattern)
+    """Return whether a relative path or its file name is a pattern, or matches it."""
+    names = (name, name.rpartition("/")[2])
+    return pattern in names or any(fnmatchcase(one, pattern) for one in names)
 
 
 def _may_be_one(path: Path) -> bool:
     """Return whether to try a file: its suffix says so, or else its content."""
-    if path.suffix.lower() not in SHARED_SUFFIXES:
+    if path.suffix.lower() not in SHARED_SUFFIXES or not os.access(path, os.R_OK):
         return True
     with suppress(FormatError):
         return bool(recognise(path, READERS))
@@ -246,25 +278,55 @@ def _subject_of_path(name: str) -> str:
 def read_subject_table(path: Path) -> list[tuple[str, str]]:
     """Return (pattern of takes, subject) of a CSV or TOML, in the order of the file.
 
+    A CSV has commas, semicolons or tabs, in any encoding of spreadsheets.
+
     Raises:
         OptionError: If it is not such a table.
     """
     needed = "a CSV with the columns take, subject, or a TOML with [subjects]"
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        if path.suffix.lower() == ".toml":
-            rows = list(_toml_rows(tomllib.loads(text)["subjects"]))
-        else:
-            lines = csv.DictReader(text.splitlines())
-            rows = [(row["take"].strip(), row["subject"].strip()) for row in lines]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        found = f"{path}: {type(error).__name__} {error}"
+        text = decode_text(normalize_text(path.read_bytes()))
+        is_toml = path.suffix.lower() == ".toml"
+        rows = list(_toml_rows(text) if is_toml else _csv_rows(text))
+    except OSError as error:
+        found = f"{path}: {error.strerror}"
+        raise OptionError("subjects", found=found, needed=needed) from None
+    except ValueError as error:
+        found = f"{path}: {error}"
         raise OptionError("subjects", found=found, needed=needed) from None
     if not all(take and subject for take, subject in rows):
         raise OptionError("subjects", found=f"{path}: an empty cell", needed=needed)
     return rows
 
 
-def _toml_rows(table: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
+def _csv_rows(text: str) -> Iterator[tuple[str, str]]:
+    """Yield (pattern of takes, subject) of a CSV.
+
+    Raises:
+        ValueError: If it has no such columns.
+    """
+    head = text.partition("\n")[0]
+    delimiter = max(",;\t", key=head.count)
+    table = csv.DictReader(text.splitlines(), delimiter=delimiter)
+    columns = [name.strip() for name in table.fieldnames or ()]
+    if not {"take", "subject"} <= set(columns):
+        raise ValueError(f"columns {', '.join(columns) or 'none'}")
+    table.fieldnames = columns
+    for row in table:
+        yield (row["take"] or "").strip(), (row["subject"] or "").strip()
+
+
+def _toml_rows(text: str) -> Iterator[tuple[str, str]]:
+    """Yield (pattern of takes, subject) of a TOML.
+
+    Raises:
+        ValueError: If it has no table of lists.
+    """
+    table = tomllib.loads(text).get("subjects")
+    if not isinstance(table, dict):
+        raise ValueError("no [subjects]")
     for subject, takes in table.items():
-        yield from ((str(take), subject) for take in takes)
+        takes = [takes] if isinstance(takes, str) else takes
+        if not isinstance(takes, list) or not all(isinstance(t, str) for t in takes):
+            raise ValueError(f"{subject} is no list of takes")
+        yield from ((take, subject) for take in takes)

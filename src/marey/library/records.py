@@ -25,7 +25,7 @@ from urllib.parse import quote
 import numpy as np
 
 from marey.errors import OptionError
-from marey.io.atomic import write_atomic
+from marey.io.atomic import write_atomic, writing
 from marey.io.formats.html import to_json
 
 SUFFIX = ".record.json"
@@ -185,7 +185,8 @@ def write_record(path: Path, record: Record) -> None:
     Raises:
         OutputError: If it cannot be written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(to_json(asdict(record)), indent=1, sort_keys=True)
     write_atomic({path: [text.encode()]})
 
@@ -213,8 +214,15 @@ def mark_gone_takes(out: Path, library: Path) -> None:
     for path, record in read_records(out):
         if record is None or record.kind != "take" or record.state == "gone":
             continue
-        if not (library / record.name).exists():
+        if _is_gone(library, record.name):
             write_record(path, replace(record, state="gone"))
+
+
+def _is_gone(library: Path, take: str) -> bool:
+    """Return whether a take is no longer in a library, or a folder can be listed."""
+    path = library / take
+    is_open = take.endswith("/") and os.access(path, os.R_OK | os.X_OK)
+    return is_open or not os.path.lexists(path)
 
 
 def current_record(planned: Record, out: Path, *, retry: bool) -> Record | None:
@@ -230,17 +238,18 @@ def current_record(planned: Record, out: Path, *, retry: bool) -> Record | None:
         return None
     if record.state not in LASTING_STATES or (retry and record.state == "failed"):
         return None
-    is_whole = all(
-        _size(out / name) == facts["bytes"] for name, facts in record.outputs.items()
-    )
-    return record if is_whole else None
+    outputs = [(out / name, facts) for name, facts in record.outputs.items()]
+    return record if all(_is_whole(path, facts) for path, facts in outputs) else None
 
 
-def _size(path: Path) -> int:
+def _is_whole(path: Path, facts: Mapping[str, Any]) -> bool:
+    """Return whether an output is there with the recorded bytes and hash."""
     try:
-        return path.stat().st_size
+        if path.stat().st_size != facts["bytes"]:
+            return False
+        return bool(hash_file(path) == facts["sha256"])
     except OSError:
-        return -1
+        return False
 
 
 def describe_outputs(paths: Sequence[Path], out: Path) -> dict[str, dict[str, Any]]:

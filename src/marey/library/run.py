@@ -86,11 +86,16 @@ class Executor(Protocol):
         """Return the next outcome."""
 
 
-def plan_batch(library: str | PathLike[str], **options: Any) -> list[LibraryTake]:
+def plan_batch(
+    library: str | PathLike[str],
+    out: str | PathLike[str] | None = None,
+    **options: Any,
+) -> list[LibraryTake]:
     """Return the recordings of a library and whose they are; nothing is solved.
 
     Args:
         library: Folder of the recordings.
+        out: Folder of the results, which is left out if it lies in the library.
         **options: Fields of `BatchOptions`.
 
     Raises:
@@ -98,7 +103,9 @@ def plan_batch(library: str | PathLike[str], **options: Any) -> list[LibraryTake
         OptionError: If an option is not allowed, or a take has no subject.
     """
     chosen = options_from(BatchOptions, options)
-    return _group(Path(library), chosen, without=None)
+    without = Path(out).resolve() if out is not None else None
+    takes = _group(Path(library), chosen, without)
+    return _shard(takes, chosen.shard)
 
 
 def batch(

@@ -135,7 +135,7 @@ def batch(
 
     options = arguments.options()
     if plan:
-        return _print_plan(plan_batch(library, **options), json_)
+        return _print_plan(plan_batch(library, out_, **options), json_)
     if out_ is None:
         raise OptionError("--out", found="nothing", needed="a folder for the results")
     with _show(json_, quiet) as progress:

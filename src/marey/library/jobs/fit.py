@@ -8,6 +8,7 @@ from typing import Any
 
 from marey.editing import solve
 from marey.io import write
+from marey.io.atomic import writing
 from marey.library.jobs.describe import measure_spread, read_unchanged
 from marey.library.jobs.facts import facts_of
 from marey.library.records import Record, finish_record, skeleton_path
@@ -110,7 +111,8 @@ def _write_skeletons(solution: Solution, subject: str, out: Path) -> list[Path]:
     outputs = []
     for one in solution.subjects:
         path = skeleton_path(out, subject, one.name if several else "")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
         write(one.skeleton, path, overwrite=True)
         outputs.append(path)
     return outputs

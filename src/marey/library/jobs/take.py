@@ -12,7 +12,7 @@ import numpy as np
 
 from marey.errors import DataError, OptionError
 from marey.io import read_skeleton
-from marey.io.atomic import temporary_path
+from marey.io.atomic import temporary_path, writing
 from marey.io.solution_files import write_solution
 from marey.library.jobs.describe import is_labelled, read_unchanged
 from marey.library.jobs.facts import facts_of, residual_mm
@@ -216,14 +216,22 @@ def _write_outputs(
     written: list[Path] = []
     lost: list[Finding] = []
     for target in targets:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        scratch = temporary_path(target.parent)
-        scratch.mkdir()
-        try:
-            lost += write_solution(solution, scratch / target.name, {})[1]
-            for file in sorted(scratch.iterdir()):
-                os.replace(file, target.parent / file.name)
-                written.append(target.parent / file.name)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+        with writing(target):
+            files, of_target = _write_output(solution, target)
+        written += files
+        lost += of_target
     return written, lost
+
+
+def _write_output(solution: Solution, target: Path) -> tuple[list[Path], list[Finding]]:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch = temporary_path(target.parent)
+    scratch.mkdir()
+    try:
+        lost = write_solution(solution, scratch / target.name, {})[1]
+        written = [target.parent / file.name for file in sorted(scratch.iterdir())]
+        for path in written:
+            os.replace(scratch / path.name, path)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return written, list(lost)

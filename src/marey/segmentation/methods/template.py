@@ -84,9 +84,14 @@ def _is_match(pattern: str, take: Take, marker: int) -> bool:
     wanted, label = pattern.casefold(), take.labels[marker].casefold()
     subject_pattern, _, label_pattern = wanted.replace("::", ":").rpartition(":")
     subject = take.subjects[marker].casefold()
-    if subject_pattern and subject and not fnmatchcase(subject, subject_pattern):
+    if subject_pattern and subject and not _fits(subject, subject_pattern):
         return False
-    return wanted == label or fnmatchcase(label, label_pattern)
+    return wanted == label or _fits(label, label_pattern)
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """Return whether a name is a pattern, or matches it; names may have brackets."""
+    return name == pattern or fnmatchcase(name, pattern)
 
 
 def _check_all_found(
