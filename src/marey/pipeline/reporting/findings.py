@@ -7,6 +7,7 @@ import numpy as np
 from marey.anatomy import names as vrm
 from marey.anatomy.naming import MIN_SIDE_CONFIDENCE, Naming
 from marey.bodies import Bodies
+from marey.cleaning import doubt_unit
 from marey.joints import JointFits
 from marey.numerics import Bool, Shaped
 from marey.numerics.thresholds import SKIN_MOTION_M
@@ -80,6 +81,7 @@ def fit_findings(
     bodies = fit.bodies[0]
     yield from dict.fromkeys(f for one in fit.bodies for f in one.findings)
     yield from map(naming_finding, fit.namings)
+    yield from _unit_findings(fit)
     if fit.namings:
         yield from part_findings(fit.tree, bodies)
     yield from contradicted_names(fit)
@@ -127,6 +129,16 @@ def naming_finding(naming: Naming) -> Finding:
     message = f"recognised as a {naming.kind}{lies}; its bodies are named so{doubt}"
     value = naming.side_confidence
     return Finding("named-by-looks", "skeleton", severity, message, value=value)
+
+
+def _unit_findings(fit: BodyFit) -> Iterator[Finding]:
+    """Return where figures that look like people have no size of people."""
+    people = [sorted(one.names) for one in fit.namings if one.kind == "human"]
+    for bodies in fit.bodies:
+        position = bodies.T_world_body[..., :3, 3]
+        doubt = doubt_unit(bodies.take, [position[:, person] for person in people])
+        if doubt:
+            yield doubt
 
 
 def contradicted_names(fit: BodyFit) -> Iterator[Finding]:

@@ -22,7 +22,7 @@ from marey.attach import (
 from marey.calibration import CalibrateOptions, calibrate
 from marey.errors import OptionError
 from marey.numerics import Float, geometry
-from marey.numerics.thresholds import MARKER_NOISE_M
+from marey.numerics.thresholds import MARKER_NOISE_M, MIN_POSE_POINTS
 from marey.pipeline.options import SolveOptions, session_numbers
 from marey.pipeline.reporting.compare_subjects import skeleton_differs
 from marey.pipeline.stages.bodies import BodyFit
@@ -86,15 +86,15 @@ def _choose_subject(
     ]
     chosen, found = max(matches, key=lambda pair: len(pair[1].joints))
     if not found.joints:
-        joints = ", ".join(name for name in chosen.skeleton.names)
         likeness = 100.0 * max(
             match.tree.likeness for _, match in matches if match.tree
         )
+        some = ", ".join(given.names[:MIN_POSE_POINTS])
         raise OptionError(
             "skeleton",
-            found=f"bones that are {likeness:.0f} % alike in tree, lengths and "
-            f"directions, of joints {', '.join(given.names)}",
-            needed=f"some that correspond to {joints}",
+            found=f"bones that are {likeness:.0f} % like those of the recording",
+            needed="the skeleton of this performer; if it is, call bodies or sensors "
+            f"by its joints, such as {some}",
         )
     return chosen, found
 
