@@ -183,7 +183,7 @@ def test_the_report_shows_the_body_of_each_sensor(suit, solved):
         if finding.code == "markers-and-sensors"
     )
     assert message.startswith(
-        "41 markers and 15 sensors are used: 15 sensors move with"
+        "41 markers and 15 sensors are used: 15 on the bodies of markers"
     )
     for alone in ("markers", "sensors"):
         assert "sensors" not in solved[alone].report.tables
