@@ -176,12 +176,16 @@ def test_a_still_take_without_labels_is_doubted(takes, size):
 
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("size", [1e-6, 1e-3, 1e3])
-def test_a_person_of_another_size_without_labels_is_solved(takes, size):
-    """Nobody said that it is a person: only absurd speeds are errors."""
+def test_a_person_of_another_size_without_labels_is_solved_and_doubted(takes, size):
+    """It may be a model of a person: only absurd speeds are errors."""
     solution = solve(without_labels(scale(size)(takes["markers"])))
-    errors = [f for f in solution.report.findings if f.severity == "error"]
+    findings = solution.report.findings
+    errors = [f for f in findings if f.severity == "error"]
     assert bool(errors) == (size == 1e3)
     assert all("unit=" in f.message for f in errors if f.code == "rate-doubtful")
+    is_person = any(f.code == "named-by-looks" for f in findings)
+    doubts = [f.severity for f in findings if f.code == "unit-doubtful"]
+    assert doubts == is_person * ["warning"]
 
 
 def solve(take):
@@ -290,10 +294,13 @@ def test_a_mended_unit_is_named(takes):
     )
 
 
-def test_what_is_no_person_keeps_its_size():
+def test_what_no_label_calls_a_person_keeps_its_size():
     take = in_memory(synth.human().record("walk", seconds=1.0, labels=False, rate=60.0))
     small = marey.solve(scale(0.05)(take))
-    assert not [f for f in small.report.findings if f.code.startswith("unit-")]
+    units = [f for f in small.report.findings if f.code.startswith("unit-")]
+    assert [f.code for f in units] == ["unit-doubtful"]
+    assert units[0].value < 0.1
+    np.testing.assert_array_equal(small.takes[0].points, 0.05 * take.points)
 
 
 @pytest.mark.parametrize("kind", ["markers", "sensors"])
@@ -321,6 +328,12 @@ def test_a_known_skeleton_is_posed_in_one_frame(takes):
 
 
 @pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("recordings", [None, 5])
+def test_what_is_no_recording_is_refused(recordings):
+    with pytest.raises(marey.DataError, match="need files or takes"):
+        marey.solve(recordings)
+
+
 @pytest.mark.parametrize("dtype", [np.complex128, bool, "U3", object])
 def test_what_is_no_number_is_refused(dtype):
     points = np.zeros((3, 2, 3)).astype(dtype)

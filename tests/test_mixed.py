@@ -183,7 +183,7 @@ def test_the_report_shows_the_body_of_each_sensor(suit, solved):
         if finding.code == "markers-and-sensors"
     )
     assert message.startswith(
-        "41 markers and 15 sensors are used: 15 sensors move with"
+        "41 markers and 15 sensors are used: 15 on the bodies of markers"
     )
     for alone in ("markers", "sensors"):
         assert "sensors" not in solved[alone].report.tables
@@ -248,6 +248,17 @@ def test_a_sensor_take_does_not_blur_what_markers_determine():
         for motion in (before, after)
     ]
     assert np.nanmax(sd[1]) < 1.5 * np.nanmax(sd[0])
+
+
+def test_a_brief_motion_of_sensors_shows_the_bones_of_the_same_person():
+    """Wrists move in one second of ten: samples of frames would miss them."""
+    person, options = human(seed=11), {"seconds": 10.0, "rate": 20.0, **NOISE}
+    markers = person.record("exercise", seed=21, markers="set53", **options)
+    sensors = person.record(
+        "exercise", seed=41, markers="none", sensors=True, **options
+    )
+    solution = marey.solve([markers, sensors])
+    assert "subjects-differ" not in codes(solution)
 
 
 # --- time offset ----------------------------------------------------------------------

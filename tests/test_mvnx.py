@@ -183,7 +183,7 @@ def test_frames_that_were_dropped_are_told(rng, tmp_path):
     take = marey.read(saved(tmp_path, figure.text(index=[120, 121, 124, 125])))
     assert take.start == 2.0
     (finding,) = take.source.findings
-    assert finding.message == "frames declared 6 by their numbers, present 4"
+    assert finding.message.startswith("frames declared 6 by their numbers, present 4")
 
 
 def test_bones_that_come_apart_are_told(rng, tmp_path):

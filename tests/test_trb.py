@@ -125,7 +125,7 @@ def test_frames_that_are_not_there_are_gaps(points, tmp_path):
     np.testing.assert_array_equal(take.points, points)
     (finding,) = take.source.findings
     assert finding.code == "frames-missing"
-    assert finding.message == "frames declared 5 by their numbers, present 3"
+    assert finding.message.startswith("frames declared 5 by their numbers, present 3")
 
 
 def test_frame_numbers_go_on_after_sixteen_bits(points, tmp_path):

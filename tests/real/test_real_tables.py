@@ -80,7 +80,7 @@ def test_the_facts_of_the_skeleton(skeleton):
     assert skeleton.points.shape == (32, 82, 3)
     assert set(skeleton.subjects) == {"763", ""}
     assert codes(skeleton) == ["frames-missing", "computed-left-out"]
-    assert source.findings[0].message == "frames declared 17263, present 32"
+    assert "frames declared 17263, present 32" in source.findings[0].message
 
 
 def test_bones_keep_their_position_in_their_parents(skeleton):

@@ -22,13 +22,15 @@ Higher reports more. Chosen by hand."""
 def calibration_findings(skeleton: Skeleton, fit: CalibrationFit) -> Iterator[Finding]:
     """Yield the findings of a calibration."""
     model, n_sessions = fit.estimate.model, len(fit.estimate.poses)
+    is_poor = fit.rms() > SKIN_MOTION_M
+    advice = ", more than skin moves: see which markers fit worst"
     yield Finding(
         "calibrated",
         "calibrate",
-        "info",
+        "warning" if is_poor else "info",
         f"{len(model.names)} segments fitted to {fit.estimate.n_frames} frames of "
         f"{n_sessions} session{'s' if n_sessions > 1 else ''}: residual of the markers "
-        f"{1e3 * fit.rms():.1f} mm (rms)",
+        f"{1e3 * fit.rms():.1f} mm (rms){advice if is_poor else ''}",
         value=fit.rms(),
     )
     if fit.white_share < MAX_DRIFT_WHITE_SHARE:
@@ -36,8 +38,8 @@ def calibration_findings(skeleton: Skeleton, fit: CalibrationFit) -> Iterator[Fi
             "markers-drift",
             "calibrate",
             "info",
-            "the markers move with the skin, so all frames count as one sample and "
-            "standard deviations are large: attach markers over bone",
+            "the markers shift with the pose, as they do on skin, so standard "
+            "deviations are large: attach them over bone",
             value=fit.white_share,
         )
     is_person = fit.initial.problem.is_person

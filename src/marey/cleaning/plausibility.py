@@ -54,12 +54,8 @@ def correct_unit(take: Take, person: Sequence[Array]) -> Take:
         take: The recording.
         person: Positions (frame, marker, 3) of each person in it, in metres.
     """
-    extents = [extent for points in person if (extent := _extent(points)) > 0.0]
-    if not extents:
-        return take
-    extent = float(np.median(extents))
-    low, high = PERSON_EXTENT_M
-    if low <= extent <= high:
+    extent = _impossible_extent(person)
+    if not extent:
         return take
     finding, scale = _judge_unit(take, extent)
     notes = [f"lengths times {scale:g}"] if scale != 1.0 else []
@@ -68,6 +64,36 @@ def correct_unit(take: Take, person: Sequence[Array]) -> Take:
     points = take.points * scale
     changes = {"points": points, "T_world_sensor": T_world_sensor}
     return record_repair(take, [finding], notes, **changes)
+
+
+def doubt_unit(take: Take, person: Sequence[Array]) -> Finding | None:
+    """Return the warning that a person whom no label names has an impossible size.
+
+    The unit is kept: what looks like a person may be a model of one.
+
+    Args:
+        take: The recording.
+        person: Positions (frame, point, 3) of each figure that looks like a person.
+    """
+    extent = _impossible_extent(person)
+    if not extent:
+        return None
+    unit, best, is_fitting = _best_unit(take, extent)
+    can_be_read = is_fitting and best != "km"
+    advice = f"if it is one, give unit={best}" if can_be_read else "check the numbers"
+    message = (
+        f"what looks like a person has a size of {_spell_length(extent)} in {unit}, "
+        f"which is {take.source.unit.how}: {advice}"
+    )
+    return _finding("unit-doubtful", "warning", message, extent)
+
+
+def _impossible_extent(person: Sequence[Array]) -> float:
+    """Return the median extent of people if no person has it, else 0."""
+    extents = [extent for points in person if (extent := _extent(points)) > 0.0]
+    extent = float(np.median(extents)) if extents else 0.0
+    low, high = PERSON_EXTENT_M
+    return 0.0 if low <= extent <= high else extent
 
 
 def _extent(points: Float[Array, "frame marker 3"]) -> float:
@@ -86,15 +112,9 @@ def _judge_unit(take: Take, extent: float) -> tuple[Finding, float]:
     With it comes the factor of all lengths, 1 where the unit is kept.
     """
     fact = take.source.unit
-    unit = fact.value if fact.value in UNITS_M else "m"
-    fits = {
-        other: abs(np.log(extent * UNITS_M[other] / UNITS_M[unit] / USUAL_EXTENT_M))
-        for other in UNITS_M
-    }
-    best = min(fits, key=lambda other: fits[other])
+    unit, best, is_fitting = _best_unit(take, extent)
     size = f"a person of {_spell_length(extent)} in {unit}"
-    low, high = PERSON_EXTENT_M
-    if not low <= extent * UNITS_M[best] / UNITS_M[unit] <= high:
+    if not is_fitting:
         message = f"{size}, and no unit fits: check the numbers of the file"
         return _finding("unit-doubtful", "error", message, extent), 1.0
     if fact.how in ("stated", "given"):
@@ -105,6 +125,16 @@ def _judge_unit(take: Take, extent: float) -> tuple[Finding, float]:
     )
     finding = _finding("unit-corrected", "warning", message, extent)
     return finding, UNITS_M[best] / UNITS_M[unit]
+
+
+def _best_unit(take: Take, extent: float) -> tuple[str, str, bool]:
+    """Return the unit of a take, that which fits people best, and whether it fits."""
+    value = take.source.unit.value
+    unit = value if value in UNITS_M else "m"
+    extents = {other: extent * UNITS_M[other] / UNITS_M[unit] for other in UNITS_M}
+    best = min(extents, key=lambda other: abs(np.log(extents[other] / USUAL_EXTENT_M)))
+    low, high = PERSON_EXTENT_M
+    return unit, best, low <= extents[best] <= high
 
 
 def _spell_length(metres: float) -> str:

@@ -32,8 +32,10 @@ MIN_SECONDS = 0.1
 
 TITLES = {
     "bones": "bones: lengths, and standard deviations of those that are observed",
-    "joints": "joints: standard deviations of centres and angles, and in how many "
-    "frames the angle is determined",
+    "joints": "joints: standard deviations of centres (along the worst direction) and "
+    "angles, and in how many frames the angle is determined",
+    "to move": "to move: joints that need more motion, and how much of each is known",
+    "sensors": "sensors: how well each fits its body, and how sure its place there is",
     "residuals": "residuals: distances of markers and sensors from the model",
     "plants": "plants: when feet stand, found in the motion",
     "pose": "motions: distances of markers from the model, and foot plants",

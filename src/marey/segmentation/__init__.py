@@ -203,7 +203,7 @@ def _sensors_only(task: SegmentationTask, take: Take) -> Bodies:
 
 
 def _markers_unused(reason: str) -> Finding:
-    message = f"the markers are not used: {reason}; the sensors are the bodies"
+    message = f"the markers are not used: {reason}; segment=overlap uses both"
     return Finding("markers-unused", "segment", "warning", message)
 
 

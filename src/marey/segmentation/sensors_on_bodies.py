@@ -92,9 +92,10 @@ def _kinds_finding(
         int((bodies.marker_body >= 0).sum()),
         int(sum(body_of < n_marked)),
     )
+    n_alone = len(body_of) - n_shared
     message = (
-        f"{n_markers} markers and {len(body_of)} sensors are used: {n_shared} sensors "
-        f"move with markers, {len(body_of) - n_shared} are bodies of their own"
+        f"{n_markers} markers and {len(body_of)} sensors are used: {n_shared} on the "
+        f"bodies of markers, {n_alone} as bodies of their own"
     )
     return Finding("markers-and-sensors", "segment", "info", message)
 

@@ -225,7 +225,7 @@ def _check_frames(file: File, subject: _MvnxSubject) -> None:
         file.note(
             "frames-missing",
             f"frames declared {subject.index[-1] - subject.index[0] + 1.0:.15g} by "
-            f"their numbers, present {present}",
+            f"their numbers, present {present}: export it again if some are missing",
             value=(steps != 1.0).sum(),
         )
 

@@ -236,7 +236,8 @@ def _points(
     if len(frames.number) < size[0]:
         file.note(
             "frames-missing",
-            f"frames declared {size[0]} by their numbers, present {len(frames.number)}",
+            f"frames declared {size[0]} by their numbers, present "
+            f"{len(frames.number)}: export it again if some are missing",
             value=len(frames.number) - size[0],
         )
     records = _marker_records(data, frames)

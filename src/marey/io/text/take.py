@@ -140,7 +140,8 @@ def _note_repeats(file: File, values: np.ndarray, columns: TableColumns) -> None
         file.note(
             "rows-repeated",
             f"{same.mean():.0%} of the lines repeat the line before: "
-            "the table was written faster than measured",
+            "the table was written faster than measured; write it at the rate of "
+            "the sensors",
             value=same.mean(),
         )
 

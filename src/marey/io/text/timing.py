@@ -34,7 +34,8 @@ def note_frame_count(file: File, declared: str, present: int) -> None:
     if count is not None and count != present:
         file.note(
             "frames-missing" if present < count else "frames-extra",
-            f"frames declared {count:.15g}, present {present}",
+            f"frames declared {count:.15g}, present {present}: export it again "
+            "if some are missing",
             value=present - count,
         )
 

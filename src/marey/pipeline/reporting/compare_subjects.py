@@ -1,17 +1,20 @@
 """Whether takes, and a skeleton that is given, can be of one subject, bone by bone."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from marey.attach import BoneComparison, compare_bones, match_joints
 from marey.bodies import Bodies
 from marey.calibration import CalibrateOptions, calibrate
+from marey.joints import fit_joints
 from marey.numerics.thresholds import LEVER_ARM_M, SKIN_MOTION_M
+from marey.pipeline.stages.several_takes import concatenate_takes
 from marey.report import Finding
+from marey.rig import build_skeletons
 from marey.skeleton import Skeleton
 from marey.take import Take
+from marey.tree import Tree
 
 MIN_ROTATION = SKIN_MOTION_M / LEVER_ARM_M
 """Rms rotation of a joint, in radians, below which a recording does not show where it
@@ -53,17 +56,19 @@ def session_findings(
     skeleton: Skeleton,
     takes: Sequence[Take],
     bodies: Sequence[Bodies],
+    tree: Tree,
     sessions: Sequence[int],
 ) -> Iterator[Finding]:
     """Yield an error for every session whose bones differ from those of the first.
 
-    Each session is calibrated on its own. Bones count if both of their joints move in
-    both sessions: those of a person who stands come from usual proportions.
+    Bones of each session are estimated on their own. They count if both of their joints
+    move in both sessions: those of a person who stands come from usual proportions.
 
     Args:
         skeleton: Skeleton of all takes before its calibration.
         takes: The recordings.
         bodies: Their bodies, named as the joints of the skeleton.
+        tree: The hierarchy of the bodies.
         sessions: Session of each take.
     """
     numbers = list(dict.fromkeys(sessions))
@@ -77,7 +82,7 @@ def session_findings(
         if not any(_moving_joints(skeleton, of_session).values()):
             continue
         own = [takes[i] for i in members]
-        alone = calibrate(skeleton, own, options=QUICK).skeleton
+        alone = _skeleton_of_session(skeleton, own, of_session, tree)
         if not np.isfinite(alone.length_sd).any():
             continue
         if first is None:
@@ -86,15 +91,40 @@ def session_findings(
         bones = compare_bones(first, alone, match_joints(first, alone))
         bones = _observed_bones(bones, first, [first_bodies, of_session])
         if bones.is_other_subject:
-            which = ", ".join(str(i + 1) for i in members)
-            message = (
-                f"take {which} shows another subject than the first takes, "
-                f"{describe_bones(bones)}. Solve them apart"
-            )
-            differs = Finding("subjects-differ", "calibrate", "error", message)
-            yield replace(
-                differs, subject=f"take {which}", value=100.0 * (bones.scale - 1.0)
-            )
+            yield _subjects_differ(members, bones)
+
+
+def _skeleton_of_session(
+    skeleton: Skeleton, takes: Sequence[Take], bodies: Sequence[Bodies], tree: Tree
+) -> Skeleton:
+    """Return the skeleton that one session shows.
+
+    Markers are calibrated. Sensors have the centres of their joint fits, which use all
+    frames: calibration samples few, and a joint that moves for a moment needs more.
+    """
+    if any(take.labels for take in takes):
+        return calibrate(skeleton, takes, options=QUICK).skeleton
+    joints = fit_joints(bodies)
+    built = build_skeletons(concatenate_takes(tuple(bodies)), joints, tree)
+    return max(built, key=lambda one: len({*one.names} & {*skeleton.names}))
+
+
+def _subjects_differ(members: Sequence[int], bones: BoneComparison) -> Finding:
+    """Return the error that takes show another subject than those before."""
+    which = ", ".join(str(i + 1) for i in members)
+    message = (
+        f"shows another subject than the first takes, {describe_bones(bones)}. Solve "
+        "them apart"
+    )
+    percent = 100.0 * (bones.scale - 1.0)
+    return Finding(
+        "subjects-differ",
+        "calibrate",
+        "error",
+        message,
+        subject=f"take {which}",
+        value=percent,
+    )
 
 
 def _observed_bones(
@@ -132,13 +162,18 @@ def _moving_joints(skeleton: Skeleton, takes: Sequence[Bodies]) -> dict[str, boo
 
 
 def describe_bones(bones: BoneComparison) -> str:
-    """Return how much longer or shorter the bones are, together and one by one."""
+    """Return how much longer or shorter the bones are, together and one by one.
+
+    Bones that differ by less than their standard deviation are counted, not listed.
+    """
     percent = 100.0 * (bones.scale - 1.0)
+    deviation = np.abs(bones.found_m - bones.given_m) / bones.sd_m
+    differing = np.flatnonzero(deviation >= min(1.0, deviation.max(initial=0.0)))
     listed = "; ".join(
-        f"{name} {1e3 * found:.0f} instead of {1e3 * given:.0f} mm"
-        for name, given, found in zip(
-            bones.names, bones.given_m, bones.found_m, strict=True
-        )
+        f"{bones.names[bone]} {1e3 * bones.found_m[bone]:.0f} instead of "
+        f"{1e3 * bones.given_m[bone]:.0f} mm"
+        for bone in differing.tolist()
     )
     longer = "longer" if percent > 0 else "shorter"
-    return f"its bones {abs(percent):.0f} % {longer}: {listed}"
+    count = f"{len(differing)} of {len(bones.names)} differ"
+    return f"its bones {abs(percent):.0f} % {longer}, {count}: {listed}"

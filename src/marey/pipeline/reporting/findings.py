@@ -5,8 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from marey.anatomy import names as vrm
+from marey.anatomy.name_schemes import recognise_joints
 from marey.anatomy.naming import MIN_SIDE_CONFIDENCE, Naming
 from marey.bodies import Bodies
+from marey.cleaning import doubt_unit
 from marey.joints import JointFits
 from marey.numerics import Bool, Shaped
 from marey.numerics.thresholds import SKIN_MOTION_M
@@ -16,7 +18,7 @@ from marey.pipeline.reporting.readiness import missing_part
 from marey.pipeline.stages.bodies import BodyFit
 from marey.pipeline.stages.several_takes import concatenate_takes
 from marey.report import Finding, Report, Severity, mark_name
-from marey.rig import names_by_looks
+from marey.rig import has_default_name, names_by_looks
 from marey.rig.ground import (
     MAX_HEIGHT_ERROR,
     GroundEstimate,
@@ -27,7 +29,7 @@ from marey.solution import Solution, Subject
 from marey.take import Take
 from marey.topology import DOUBTFUL_EDGE_COST, edge_costs
 from marey.topology.spanning_forest import DOUBTFUL_MARGIN
-from marey.tree import Loop, Tree
+from marey.tree import Loop, Tree, ancestors_of
 
 
 def assemble_solution(
@@ -79,11 +81,14 @@ def fit_findings(
     """
     bodies = fit.bodies[0]
     yield from dict.fromkeys(f for one in fit.bodies for f in one.findings)
-    yield from map(naming_finding, fit.namings)
+    for naming in fit.namings:
+        yield naming_finding(naming, _unnamed_bodies(naming, bodies, fit.tree))
+    yield from _unit_findings(fit)
     if fit.namings:
         yield from part_findings(fit.tree, bodies)
     yield from contradicted_names(fit)
-    yield from ground_findings(fit.takes)
+    has_feet = bool(fit.namings or recognise_joints(bodies.names))
+    yield from ground_findings(fit.takes, has_feet=has_feet)
     irrelevant = _irrelevant_pairs(fit, joint_decides)
     yield from (f for f in fit.joint_findings if f.subject not in irrelevant)
     if not fit.candidates.tree_known:
@@ -116,8 +121,13 @@ def _owners(bodies: Bodies) -> Shaped[np.ndarray, " body"]:
     return owners
 
 
-def naming_finding(naming: Naming) -> Finding:
-    """Return the finding about an anatomy after which bodies were named."""
+def naming_finding(naming: Naming, unnamed: Sequence[str] = ()) -> Finding:
+    """Return the finding about an anatomy after which bodies were named.
+
+    Args:
+        naming: The anatomy.
+        unnamed: Bodies of the figure whose names are numbers.
+    """
     is_unsure = naming.side_confidence < MIN_SIDE_CONFIDENCE
     axis = "xyz"[int(np.abs(naming.up).argmax())]
     sign = "-" if naming.up.sum() < 0 else ""
@@ -125,8 +135,31 @@ def naming_finding(naming: Naming) -> Finding:
     doubt = "; which side is left is not certain" if is_unsure else ""
     severity: Severity = "warning" if is_unsure or lies else "info"
     message = f"recognised as a {naming.kind}{lies}; its bodies are named so{doubt}"
+    if unnamed:
+        listed = ", ".join(map(mark_name, unnamed))
+        message += f"; no part fits {listed}: check these markers, or name them"
     value = naming.side_confidence
     return Finding("named-by-looks", "skeleton", severity, message, value=value)
+
+
+def _unit_findings(fit: BodyFit) -> Iterator[Finding]:
+    """Return where figures that look like people have no size of people."""
+    people = [sorted(one.names) for one in fit.namings if one.kind == "human"]
+    for bodies in fit.bodies:
+        position = bodies.T_world_body[..., :3, 3]
+        doubt = doubt_unit(bodies.take, [position[:, person] for person in people])
+        if doubt:
+            yield doubt
+
+
+def _unnamed_bodies(naming: Naming, bodies: Bodies, tree: Tree) -> tuple[str, ...]:
+    """Return the bodies of a figure that no name of its anatomy fits."""
+    roots = {ancestors_of(tree.parent, body)[-1] for body in naming.names}
+    return tuple(
+        name
+        for body, name in enumerate(bodies.names)
+        if has_default_name(name) and ancestors_of(tree.parent, body)[-1] in roots
+    )
 
 
 def contradicted_names(fit: BodyFit) -> Iterator[Finding]:
@@ -179,8 +212,16 @@ def part_findings(tree: Tree, bodies: Bodies) -> Iterator[Finding]:
             yield Finding("part-missing", "skeleton", "info", message, last)
 
 
-def ground_findings(takes: Sequence[Take]) -> Iterator[Finding]:
-    """Return the height of the ground in each take, and what to do if it is wrong."""
+def ground_findings(
+    takes: Sequence[Take], *, has_feet: bool = True
+) -> Iterator[Finding]:
+    """Return the height of the ground in each take, and what to do if it is wrong.
+
+    Args:
+        takes: The recordings.
+        has_feet: Whether a person or an animal should stand on it. Doubts about the
+            ground of other figures are no warnings.
+    """
     for number, take in enumerate(takes, start=1):
         subject = f"take {number}" if len(takes) > 1 else ""
         ground = estimate_ground(take)
@@ -193,11 +234,12 @@ def ground_findings(takes: Sequence[Take]) -> Iterator[Finding]:
             continue
         doubts = _ground_doubts(ground)
         up, height = _up_doubt(take, doubtful=bool(doubts)), ground.height
-        severity: Severity = "warning" if doubts else "info"
-        where = f"z = {1e3 * height:.0f} mm{doubts}{up}"
-        message = f"the lowest points that stand still are at {where}"
-        if not doubts and not up:
-            message += ": the ground, unless ground= says otherwise"
+        severity: Severity = "warning" if doubts and has_feet else "info"
+        advice = "check that z is up, or give ground=" if doubts else "the ground"
+        message = (
+            f"the lowest points stand still at z = {1e3 * height:.0f} mm{doubts}: "
+            f"{advice}{up}"
+        )
         yield Finding("ground", "skeleton", severity, message, subject, value=height)
 
 
@@ -235,12 +277,9 @@ def _contradicted_ground(takes: Sequence[Take], height: float) -> Iterator[Findi
 
 
 def _ground_doubts(ground: GroundEstimate) -> str:
-    doubts = ""
-    if ground.is_far_from_zero:
-        doubts += ": the ground is not at z = 0, or another axis is up"
+    doubts = ", not at 0" if ground.is_far_from_zero else ""
     if ground.is_uneven:
-        spread = 1e3 * ground.spread
-        doubts += f"; they differ by {spread:.0f} mm: not all stand on one floor"
+        doubts += f", up to {1e3 * ground.spread:.2g} mm apart"
     return doubts
 
 

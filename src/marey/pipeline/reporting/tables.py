@@ -79,6 +79,10 @@ def _measured_motions(solution: Solution) -> Iterator[_MeasuredMotion]:
             yield _MeasuredMotion(subject.name, number, motion, found)
 
 
+SMALLEST_SD = 0.01
+"""Smallest standard deviation that is shown, in mm and degrees: no recording of motion
+shows less. Higher shows fewer digits."""
+
 UNSURE_M = 1.0
 """Standard deviation of a length from which on it is "unsure", in metres, as in the
 page. Higher shows larger numbers."""
@@ -86,7 +90,13 @@ page. Higher shows larger numbers."""
 
 def _sd_in_mm(sd_m: float) -> float | str:
     """Return a standard deviation in mm; blank if not known, "unsure" if too large."""
-    return "unsure" if sd_m >= UNSURE_M else _in_mm(sd_m, digits=4)
+    return "unsure" if sd_m >= UNSURE_M else _spell_sd(_in_mm(sd_m, digits=4))
+
+
+def _spell_sd(sd: float | str) -> float | str:
+    """Return a standard deviation in mm or degrees, or that it is very small."""
+    is_small = isinstance(sd, float) and sd < SMALLEST_SD
+    return f"<{SMALLEST_SD:g}" if is_small else sd
 
 
 def _in_mm(metres: float, digits: int = 2) -> float | str:
@@ -110,16 +120,26 @@ def _bone_rows(subject: Subject) -> Iterator[Row]:
 
 
 def _joint_rows(subject: Subject) -> Iterator[Row]:
-    """Yield the joints that move: kind, and standard deviations of centre and angle."""
+    """Yield the joints that move: kind, and standard deviations of centre and angle.
+
+    That of a centre is along the direction in which it is known worst.
+    """
     skeleton = subject.skeleton
     angle_sd = np.concatenate([motion.angle_sd for motion in subject.motions])
     for joint in np.flatnonzero(skeleton.rotates).tolist():
         parent = "" if joint == 0 else skeleton.names[skeleton.parent[joint]]
-        variance = np.trace(skeleton.covariance[joint]) if joint else np.nan
-        center_sd = _sd_in_mm(np.sqrt(np.maximum(variance, 0.0)))
-        sd, seen = _typical_angle_sd(angle_sd[:, joint])
+        sd = _largest_sd(skeleton.covariance[joint]) if joint else np.nan
+        center_sd = _sd_in_mm(sd)
+        angle = _typical_angle_sd(angle_sd[:, joint])
         name = skeleton.names[joint]
-        yield name, parent, skeleton.kind[joint], center_sd, sd, seen, subject.name
+        yield name, parent, skeleton.kind[joint], center_sd, *angle, subject.name
+
+
+def _largest_sd(covariance: Float[Array, "3 3"]) -> float:
+    """Return the standard deviation along the worst direction; NaN if not known."""
+    if not np.isfinite(covariance).all():
+        return float("nan")
+    return float(np.sqrt(max(np.linalg.eigvalsh(covariance)[-1], 0.0)))
 
 
 def _readiness_rows(subject: Subject) -> Iterator[Row]:
@@ -143,9 +163,8 @@ def _typical_angle_sd(
     if not known.any():
         return "", 0.0 if len(sd) else ""
     per_axis = np.sqrt(np.mean(moves[known] ** 2, axis=1))
-    return _in_degrees(np.median(per_axis), digits=4), round(
-        100.0 * float(known.mean()), 1
-    )
+    typical = _spell_sd(_in_degrees(np.median(per_axis), digits=4))
+    return typical, round(100.0 * float(known.mean()), 1)
 
 
 def _residual_rows(motions: tuple[_MeasuredMotion, ...]) -> tuple[Row, ...]:

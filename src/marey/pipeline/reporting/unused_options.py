@@ -126,7 +126,8 @@ UNUSED_OPTIONS: Sequence[tuple[str, Callable[[OptionUse], bool], str]] = (
     (
         "limits",
         lambda o: o.asked.limits in LIMIT_WORDS and not _has_person(o),
-        "they are limits of people, and no figure here is one",
+        "they are limits of people, and no joints here have their names, such as "
+        "LeftLowerLeg",
     ),
     (
         "ground",

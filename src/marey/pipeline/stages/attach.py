@@ -22,10 +22,11 @@ from marey.attach import (
 from marey.calibration import CalibrateOptions, calibrate
 from marey.errors import OptionError
 from marey.numerics import Float, geometry
-from marey.numerics.thresholds import MARKER_NOISE_M
+from marey.numerics.thresholds import MARKER_NOISE_M, MIN_POSE_POINTS
 from marey.pipeline.options import SolveOptions, session_numbers
 from marey.pipeline.reporting.compare_subjects import skeleton_differs
 from marey.pipeline.stages.bodies import BodyFit
+from marey.pipeline.stages.reroot import reroot_skeleton
 from marey.pipeline.stages.subjects import SubjectFit
 from marey.pose import fit_pose
 from marey.report import Finding
@@ -54,7 +55,7 @@ def attach_to_given(
     """
     given = options.skeleton
     assert isinstance(given, Skeleton)
-    chosen, found = _choose_subject(subjects, given, options)
+    number, chosen, found = _choose_subject(subjects, given, options)
     matches = found.joints
     bones = compare_bones(given, chosen.skeleton, matches)
     findings = (*_match_findings(found, given), *_bone_findings(bones, options))
@@ -70,33 +71,58 @@ def attach_to_given(
     attached = replace(
         attached, pose_method=method, findings=(*attached.findings, *findings)
     )
-    return tuple(attached if one is chosen else one for one in subjects)
+    return (*subjects[:number], attached, *subjects[number + 1 :])
 
 
 def _choose_subject(
     subjects: Sequence[SubjectFit], given: Skeleton, options: SolveOptions
-) -> tuple[SubjectFit, SkeletonMatch]:
-    """Return the subject with most joints of the given skeleton, and these.
+) -> tuple[int, SubjectFit, SkeletonMatch]:
+    """Return which subject has most joints of the given skeleton, and these.
 
-    If the options name one of the subjects, it is that one.
+    With it comes the subject in a tree that is like the given one. If the options name
+    one of the subjects, it is that one.
     """
-    named = [one for one in subjects if one.name == options.subject]
-    matches = [
-        (one, match_skeletons(given, one.skeleton)) for one in (named or subjects)
-    ]
-    chosen, found = max(matches, key=lambda pair: len(pair[1].joints))
+    named = [k for k, one in enumerate(subjects) if one.name == options.subject]
+    numbers = named or range(len(subjects))
+    matches = [_match_subject(subjects[k], given) for k in numbers]
+    best = max(range(len(matches)), key=lambda k: len(matches[k][1].joints))
+    number, (chosen, found) = numbers[best], matches[best]
     if not found.joints:
-        joints = ", ".join(name for name in chosen.skeleton.names)
         likeness = 100.0 * max(
             match.tree.likeness for _, match in matches if match.tree
         )
+        some = ", ".join(given.names[:MIN_POSE_POINTS])
         raise OptionError(
             "skeleton",
-            found=f"bones that are {likeness:.0f} % alike in tree, lengths and "
-            f"directions, of joints {', '.join(given.names)}",
-            needed=f"some that correspond to {joints}",
+            found=f"bones that are {likeness:.0f} % like those of the recording",
+            needed="the skeleton of this performer; if it is, call bodies or sensors "
+            f"by its joints, such as {some}",
         )
-    return chosen, found
+    return number, chosen, found
+
+
+def _match_subject(
+    subject: SubjectFit, given: Skeleton
+) -> tuple[SubjectFit, SkeletonMatch]:
+    """Return the subject and its joints that correspond to those of a given skeleton.
+
+    Bodies without known names may have any root: if the trees are not alike, every
+    joint that carries several others is tried, and the most alike is chosen.
+    """
+    found = match_skeletons(given, subject.skeleton)
+    if found.joints or found.tree is None:
+        return subject, found
+    is_moving = [kind != "fixed" for kind in subject.skeleton.kind[1:]]
+    n_children = np.bincount(subject.skeleton.parent[1:][is_moving])
+    rerooted = [
+        subject.change_skeletons(reroot_skeleton, root)
+        for root in np.flatnonzero(n_children > 1).tolist()
+    ]
+    matches = [(one, match_skeletons(given, one.skeleton)) for one in rerooted]
+    return max(
+        [(subject, found), *matches],
+        key=lambda pair: pair[1].tree.likeness if pair[1].tree else 0.0,
+    )
 
 
 def _attach(

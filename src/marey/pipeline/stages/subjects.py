@@ -210,7 +210,7 @@ def _mismatch_findings(
     if performer_known(options):
         return skeleton_findings(skeleton, fit.takes, fit.bodies)
     sessions = session_numbers(options) or range(len(fit.takes))
-    return session_findings(skeleton, fit.takes, fit.bodies, sessions)
+    return session_findings(skeleton, fit.takes, fit.bodies, fit.tree, sessions)
 
 
 def pose_subjects(

@@ -1,6 +1,6 @@
 """Stages 1 and 2: recordings to takes, and takes without the errors they show alone."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from os import PathLike
 
@@ -66,6 +66,9 @@ def read_takes(
         FormatError: If a file cannot be read.
     """
     is_single = isinstance(recordings, str | PathLike | Take)
+    if not is_single and not isinstance(recordings, Iterable):
+        kind = type(recordings).__name__
+        raise DataError("solve", found=kind, needed="files or takes")
     several = (recordings,) if is_single else tuple(recordings)  # type: ignore[arg-type]
     if not several:
         raise DataError("solve", found="no recordings", needed="at least one")

@@ -212,7 +212,8 @@ def _read_channels(
     if frames != len(values):
         file.note(
             "frames-missing" if len(values) < (frames or 0) else "frames-extra",
-            f"frames declared {declared!r}, present {len(values)}",
+            f"frames declared {declared!r}, present {len(values)}: export it again "
+            "if some are missing",
             value=len(values) - (frames or 0),
         )
     if len(values) == 0 and frames != 0:
