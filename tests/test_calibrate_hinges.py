@@ -9,7 +9,7 @@ from scipy.signal import lfilter
 
 import marey
 from marey.calibration import calibrate
-from marey.calibration.hinges import single_axes
+from marey.calibration.hinges import is_noise, single_axes
 from marey.calibration.problem import build_problem
 from marey.numerics import geometry
 
@@ -95,6 +95,53 @@ def test_markers_fit_hinges_as_well_as_balls(robot, is_calibrated):
     assert np.sqrt(np.mean(np.sum(error**2, axis=-1))) < np.sqrt(3.0) * MILLIMETRE
 
 
+def test_hinges_stay_hinges_under_noise_that_lasts_as_long_as_the_swing(rng):
+    """At 60 Hz a limb swings on before noise with a correlation of 0.9 has gone."""
+    options = {"seconds": 6.0, "rate": 60.0, "markers": 4, "labels": False}
+    take = marey.synth.robot().record("walk", seed=2, **options)
+    noise = MILLIMETRE * autoregressive(rng, 0.9, take.points.shape)
+    solution = marey.solve(
+        replace(take, points=take.points + noise),
+        options=marey.SolveOptions(whole=False),
+    )
+    hinges = {joint for joint, *_ in found_hinges(take, solution)}
+    kind = np.array(solution.skeleton.kind)
+    assert set(np.flatnonzero(kind == "hinge").tolist()) == hinges
+
+
+# --- noise and soft tissue ------------------------------------------------------------
+
+
+def autoregressive(rng, correlation, shape):
+    """Noise of unit variance, with this correlation of neighbours along axis 0."""
+    gain = np.sqrt(1.0 - correlation**2)
+    white = rng.normal(size=(shape[0] + 100, *shape[1:]))
+    return lfilter([gain], [1.0, -correlation], white, axis=0)[100:]
+
+
+def residual_pairs(rng, six):
+    """Residuals of four markers in six directions, in 45 pairs of frames."""
+    directions = np.linalg.qr(rng.normal(size=(12, 6)))[0]
+    first = np.linspace(0, len(six) - 2, 45).astype(int)
+    return np.stack([six[first], six[first + 1]], axis=1) @ directions.T
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.3, 0.6, 0.9])
+def test_noise_is_equal_in_all_directions_that_a_pose_leaves(rng, correlation):
+    noise = autoregressive(rng, correlation, (360, 6))
+    assert is_noise(residual_pairs(rng, noise), len(noise))
+
+
+def test_soft_tissue_moves_in_few_directions(rng):
+    tissue = autoregressive(rng, 0.9, (360, 6)) * [4.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+    assert not is_noise(residual_pairs(rng, tissue), len(tissue))
+
+
+def test_too_few_independent_residuals_do_not_show_that_they_are_noise(rng):
+    lasting = autoregressive(rng, 0.98, (360, 6))
+    assert not is_noise(residual_pairs(rng, lasting), len(lasting))
+
+
 # --- one axis -------------------------------------------------------------------------
 
 
@@ -120,9 +167,8 @@ def test_a_hinge_stays_one_under_correlated_noise(rng, correlation):
     true = replace(linkage(rng, (-1, 0)), kind=("root", "hinge"))
     true.axes[1, 0] = Z
     wxyz = random_rotations(rng, 2, 800, 0.8, axes=(None, Z))
-    gain = np.sqrt(1.0 - correlation**2)
-    noise = lfilter([gain], [1.0, -correlation], rng.normal(size=900))[100:]
-    off_axis = geometry.quat_exp(0.025 * noise[:, None] * np.eye(3)[0])
+    noise = autoregressive(rng, correlation, (800, 1))
+    off_axis = geometry.quat_exp(0.025 * noise * np.eye(3)[0])
     wxyz[:, 1] = geometry.quat_multiply(wxyz[:, 1], off_axis)
     problem = build_problem(true, [record_take(true, wxyz, rng)], [0])
     (axis,) = single_axes(problem)
