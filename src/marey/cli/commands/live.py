@@ -128,7 +128,7 @@ def _serve(
             while time.monotonic() < end:
                 time.sleep(min(STATUS_S, max(end - time.monotonic(), 0.0)))
         poses.stop(learn=learn)
-        while not poses.has_ended:
+        while learn and not poses.has_ended:
             time.sleep(WAIT_S)
 
 
