@@ -384,6 +384,18 @@ def test_only_what_depends_on_a_change_is_done_again(library, out, tmp_path):
     assert len(takes) == 6  # that of the broken one is gone
 
 
+def test_a_folder_that_was_away_for_a_while_is_kept(library, out, tmp_path):
+    """As one on a disk of the network that did not answer."""
+    before = content(out)
+    root = shutil.copytree(library, tmp_path / "library")
+    (root / "B").rename(tmp_path / "B")
+    again(root, out)
+    assert content(out)["index.parquet"] != before["index.parquet"]
+    (tmp_path / "B").rename(root / "B")
+    assert again(root, out).done == 0
+    assert content(out) == before
+
+
 def test_verify_finds_what_is_missing_or_changed(out, capsys):
     assert marey.verify_batch(out).is_whole
     (out / "takes/A/take1.bvh").unlink()

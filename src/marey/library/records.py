@@ -228,18 +228,30 @@ def _is_gone(library: Path, take: str) -> bool:
 def current_record(planned: Record, out: Path, *, retry: bool) -> Record | None:
     """Return the record of work that need not be done again; None if it must be.
 
+    A take that was gone and is in the library again has its record as it was.
+
     Args:
         planned: The record of the work before.
         out: Folder of the batch.
         retry: Whether what failed is tried again.
+
+    Raises:
+        OutputError: If a record cannot be written.
     """
     record = read_record(record_path(out, planned.kind, planned.name))
     if record is None or record.key != planned.key:
         return None
+    is_back = record.state == "gone" and bool(record.outputs)
+    if is_back:
+        record = replace(record, state="done")
     if record.state not in LASTING_STATES or (retry and record.state == "failed"):
         return None
     outputs = [(out / name, facts) for name, facts in record.outputs.items()]
-    return record if all(_is_whole(path, facts) for path, facts in outputs) else None
+    if not all(_is_whole(path, facts) for path, facts in outputs):
+        return None
+    if is_back:
+        write_record(record_path(out, record.kind, record.name), record)
+    return record
 
 
 def _is_whole(path: Path, facts: Mapping[str, Any]) -> bool:
