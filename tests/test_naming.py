@@ -222,6 +222,7 @@ PERSON = {
     **{f"{s}LowerArm": (0, y * 0.27, 0.95) for s, y in (("Left", 1), ("Right", -1))},
     **{f"{s}Hand": (0, y * 0.27, 0.82) for s, y in (("Left", 1), ("Right", -1))},
 }
+SIDES = (("Left", 1), ("Right", -1))
 LIMBS = (("Hips", "Leg", "Foot"), ("Chest", "Arm", "Hand"))
 PERSON_BONES = [
     ("Hips", "Chest"),
@@ -277,6 +278,22 @@ def test_a_missing_part_leaves_the_other_names(part):
     names = names_of(positions, bones)
     assert {true: name for true, name in names.items() if name != true} == {}
     assert len(names) >= len(positions) - 1
+
+
+@pytest.mark.parametrize("side", ["Left", "Right"])
+def test_a_thigh_between_trunk_and_legs_is_no_hips(side):
+    """The pelvis is one body with the trunk, and its joint to one thigh is missed."""
+    other = "Right" if side == "Left" else "Left"
+    near, far = f"{side}UpperLeg", f"{other}UpperLeg"
+    positions = {name: at for name, at in PERSON.items() if name != "Hips"}
+    positions |= {thigh: (*PERSON[thigh][:2], 0.75) for thigh in (near, far)}
+    bones = [bone for bone in PERSON_BONES if "Hips" not in bone]
+    bones += [("Chest", near), (near, far)]
+    known, figure = still_figure(positions, bones)
+    naming = find_names(figure)
+    sure = naming.names.keys() - naming.unsure
+    names = {known[body]: naming.names[body] for body in sure}
+    assert {true: name for true, name in names.items() if name != true} == {}
 
 
 def add_collar_bones(sides):
@@ -368,6 +385,56 @@ def test_people_travel_forward(direction):
     sides = {"LeftFoot": "LeftFoot" if direction > 0 else "RightFoot"}
     assert {naming.names[known.index(body)] for body in sides} == set(sides.values())
     assert naming.side_confidence > MIN_SIDE_CONFIDENCE
+
+
+@pytest.mark.parametrize("direction", [1.0, -1.0])
+def test_toes_and_knees_decide_for_people_who_walk_backward(direction):
+    known, figure = still_figure(PERSON, PERSON_BONES)
+    path = direction * np.linspace(0.0, 4.0, 50)[:, None, None] * [1.0, 0.0, 0.0]
+    joint = {pair: center + path[:, 0] for pair, center in figure.joint.items()}
+    naming = find_names(NamingInput(figure.position + path, joint, figure.neighbours))
+    assert {known[body]: name for body, name in naming.names.items()} == {
+        name: name for name in PERSON
+    }
+
+
+def test_frames_that_do_not_show_a_limb_say_nothing_about_its_side():
+    known, figure = still_figure(PERSON, PERSON_BONES)
+    position = np.repeat(figure.position, 20, axis=0)
+    joint = {
+        pair: np.repeat(center, 20, axis=0) for pair, center in figure.joint.items()
+    }
+    seen = find_names(NamingInput(position, joint, figure.neighbours))
+    hidden = position.copy()
+    for frames, name in (((1, 16), "LeftUpperLeg"), ((4, 20), "RightUpperArm")):
+        hidden[slice(*frames), known.index(name)] = np.nan
+    naming = find_names(NamingInput(hidden, joint, figure.neighbours))
+    assert naming.names == seen.names
+    assert naming.side_confidence == pytest.approx(seen.side_confidence)
+
+
+def test_a_path_against_an_unclear_body_names_no_sides():
+    """One foot points forward, the other back; the path goes back, and forth a bit."""
+    unclear = {name: (0.0, y, z) for name, (_, y, z) in PERSON.items()}
+    unclear |= {"LeftFoot": (0.1, 0.1, 0.05), "RightFoot": (-0.07, -0.1, 0.05)}
+    known, figure = still_figure(unclear, PERSON_BONES)
+    steps = np.where(np.arange(100) < 70, -0.06, 0.06)
+    path = np.cumsum(steps)[:, None, None] * [1.0, 0.0, 0.0]
+    joint = {pair: center + path[:, 0] for pair, center in figure.joint.items()}
+    naming = find_names(NamingInput(figure.position + path, joint, figure.neighbours))
+    sure = {known[body] for body in naming.names.keys() - naming.unsure}
+    assert naming.side_confidence == 0.0
+    assert sure == {"Hips", "Chest", "Head"}
+
+
+@pytest.mark.parametrize("side", ["Left", "Right"])
+def test_a_single_arm_is_no_trunk(side):
+    """Nothing is on the head and on the other arm."""
+    other = "Right" if side == "Left" else "Left"
+    positions, bones = PERSON, PERSON_BONES
+    for part in ("Head", f"{other}Hand", f"{other}LowerArm", f"{other}UpperArm"):
+        positions, bones = without(part, positions, bones)
+    assert names_of(positions, bones) == {name: name for name in positions}
 
 
 def test_an_arm_beside_the_hips_is_no_trunk():

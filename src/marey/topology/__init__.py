@@ -147,9 +147,10 @@ def alternative_trees(
 def divided_trees(
     joints: JointFits, tree: Tree, *, subjects: Sequence[str] = ()
 ) -> Iterator[Tree]:
-    """Return the trees that lack one doubtful joint between bodies far apart.
+    """Return the trees that lack one joint between bodies far apart.
 
-    People who stand side by side and do not move against each other may be joined.
+    People who stand side by side and do not move against each other may be joined, and
+    people who pass by each other at a distance that hardly changes for a while.
 
     Args:
         joints: Candidate joints of all pairs.
@@ -158,7 +159,7 @@ def divided_trees(
     """
     cost = _separate_subjects(joints, edge_costs(joints), subjects)
     used = tree.edge[tree.edge >= 0]
-    for old in tree.edge[tree.margin < DOUBTFUL_MARGIN]:
+    for old in used:
         if joints.marker_spacing[old] > MAX_DOUBTFUL_SPACING:
             other = _rooted_tree(joints, cost, used[used != old], None)
             yield replace(other, loops=tree.loops)

@@ -79,8 +79,10 @@ def name_person(figure: NamingInput) -> Naming | None:
         ):
             sided = [*zip(vrm.SIDES, legs, strict=True), *arms.items()]
             fit = float(1.0 / (1.0 + cost))
-            names = _find_names(limbs, sided)
-            return Naming("human", names, up, confidence, fit, _unsure_bodies(limbs))
+            names, unsure = _find_names(limbs, sided), _unsure_bodies(limbs)
+            if confidence == 0.0:
+                unsure = unsure.union(*(limb.values() for _, limb in sided))
+            return Naming("human", names, up, confidence, fit, unsure)
     return None
 
 
@@ -89,12 +91,16 @@ def _unsure_bodies(limbs: PersonLimbs) -> frozenset[int]:
 
     The latter are guesses if the bodies are not where those of a person are, by a
     chi-squared test of their cost at `OUTLIER_SD`. It has a degree of freedom for the
-    position of every body, and another for the bone of every body of an arm.
+    position of every body, and another for the bone of every body of an arm. They are
+    guesses, too, with the hips, if one leg alone has no thigh: then the thigh was taken
+    for the hips, or the pelvis is in two bodies.
     """
     arms = [body for arm in limbs.arms for body in arm.values()]
     upper = [*arms, *limbs.trunk, *limbs.head]
     chance = chi_squared_survival(limbs.upper_cost, max(len(upper) + len(arms), 1))
     is_likely = chance > math.erfc(OUTLIER_SD / math.sqrt(2.0))
+    if len({vrm.UPPER_LEG in leg for leg in limbs.legs}) > 1:
+        return limbs.unsure.union(upper, [limbs.hips])
     return limbs.unsure if is_likely else limbs.unsure.union(upper)
 
 
@@ -141,7 +147,8 @@ def _trunks(figure: NamingInput, feet: Sequence[int], up: Array) -> Iterator[_Tr
     """Return the trunks that a figure may have, given its feet.
 
     The trunk ends in the highest leaf as the head, or where the paths to the leaves
-    part: there are the shoulders. Two legs alone meet in hips, which are highest.
+    part: there are the shoulders. On the way to a single leaf it may end anywhere: this
+    may be the hand of the only arm. Two legs alone meet in hips, which are highest.
     """
     height = figure.heights(up)
     leaves = sorted(figure.leaves, key=lambda body: float(height[body]))
@@ -150,7 +157,8 @@ def _trunks(figure: NamingInput, feet: Sequence[int], up: Array) -> Iterator[_Tr
         hips = max(figure.path(*feet), key=lambda body: float(height[body]))
         ends = [(hips, hips, False)]
     else:
-        tops = ((others[-1], True), (_shoulder_junction(figure, feet, others), False))
+        shoulders = _shoulder_junctions(figure, feet, others)
+        tops = ((others[-1], True), *((body, False) for body in shoulders))
         ends = [(figure.junction(feet, top), top, is_head) for top, is_head in tops]
         ends = [end for end in ends if end[0] != end[1]]
     for hips, top, is_head in ends:
@@ -158,12 +166,15 @@ def _trunks(figure: NamingInput, feet: Sequence[int], up: Array) -> Iterator[_Tr
             yield _Trunk(figure.path(hips, top), is_head, others)
 
 
-def _shoulder_junction(
+def _shoulder_junctions(
     figure: NamingInput, feet: Sequence[int], others: list[int]
-) -> int:
-    """Return the body where the paths to the other leaves part."""
+) -> list[int]:
+    """Return the bodies where a trunk without a head may end."""
+    upward = figure.path(feet[0], others[0])
+    if len(others) == 1:
+        return [body for body in upward if body not in figure.path(*feet)]
     between = figure.path(others[0], others[-1])
-    return next(body for body in figure.path(feet[0], others[0]) if body in between)
+    return [next(body for body in upward if body in between)]
 
 
 def _find_limbs(

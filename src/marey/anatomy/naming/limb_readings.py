@@ -6,14 +6,16 @@ which part to which part it reaches. Its cost is minus twice the logarithm of it
 likelihood, up to a constant: positions of the bodies and distances between the joints
 are normally distributed about those of a person, and merged parts and cuts are rare.
 Distances between joints are the sharper evidence: they do not depend on where on a part
-its markers are. The probability of a name is that of all readings which give it:
+its markers are. Positions have an error in common, that of the trunk they are measured
+from, which depends on where the markers of the trunk are. The probability of a name is
+that of all readings which give it:
 
 .. math:: p = \sum e^{-c/2} / \sum_{all} e^{-c/2}
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import log
+from math import inf, log
 from typing import NamedTuple
 
 import numpy as np
@@ -49,6 +51,10 @@ Higher trusts centres more. Chosen with `BONE_SD`."""
 POSITION_SD = 0.05
 """Position error that costs one, as a fraction of the figure's length. Higher makes
 positions count less than missing names. Chosen by hand."""
+
+COMMON_VARIANCE = 0.5 * POSITION_SD**2
+"""Variance of the error that all positions along a limb have in common. Half of it all:
+the trunk is as uncertain as a body of the limb."""
 
 UNNAMED_BODY_COST = 5.0
 """Cost of a joint between two parts that is missing, of a cut within a part, of a body
@@ -98,6 +104,10 @@ class LimbNames(NamedTuple):
     """Bodies whose names are not probable."""
 
 
+_Error = tuple[float, float]
+"""Error of a position and its variance, as fractions of the figure's length."""
+
+
 class _Reading(NamedTuple):
     """Parts of the first bodies of a limb."""
 
@@ -108,6 +118,8 @@ class _Reading(NamedTuple):
     """The body that begins at the last joint between two parts, and its first part."""
 
     cost: float
+    errors: tuple[_Error, ...]
+    """Of each body; the variance is infinite for pieces of the trunk."""
 
 
 def name_limb(limb: LimbChain, expected: Mapping[str, float]) -> LimbNames:
@@ -140,6 +152,46 @@ def name_limb(limb: LimbChain, expected: Mapping[str, float]) -> LimbNames:
     return LimbNames(bodies, least, unsure)
 
 
+def _position_cost(error: float, variance: float) -> float:
+    """Return the cost of a position error whose variance is known, 0 if infinite."""
+    if variance == inf:
+        return 0.0
+    return min(error**2 / variance, OUTLIER_SD**2) + log(variance / POSITION_SD**2)
+
+
+def _changes_by_common_errors(
+    readings: Sequence[_Reading],
+) -> Float[np.ndarray, " reading"]:
+    r"""Return what an error that all positions of a limb share changes of their costs.
+
+    Of the variance :math:`v_i` of the error :math:`e_i` of body i, :math:`s` is that of
+    a common error :math:`c`. In place of :math:`\sum e_i^2 / v_i` the cost is
+
+    .. math:: \min_c \frac{c^2}{s} + \sum_i \frac{(e_i - c)^2}{v_i - s}
+              + \sum_i \ln\frac{v_i - s}{v_i}
+              + \ln\Bigl(1 + \sum_i \frac{s}{v_i - s}\Bigr)
+
+    where no body costs more than at `OUTLIER_SD`. The minimum is taken over the common
+    errors of all bodies, of all but one, and of none.
+    """
+    errors = np.array([reading.errors for reading in readings]).reshape(
+        len(readings), -1, 2
+    )
+    error, variance = errors[..., 0], errors[..., 1]
+    weight = 1.0 / (variance - COMMON_VARIANCE)
+    used = 1.0 - np.eye(error.shape[1] + 2, error.shape[1], k=-1)
+    used[-1] = 0.0
+    precision = 1.0 / COMMON_VARIANCE + weight @ used.T
+    common = (weight * error) @ used.T / precision
+    squares = (error[:, None] - common[..., None]) ** 2 * weight[:, None]
+    bounded = np.minimum(squares, OUTLIER_SD**2).sum(axis=-1)
+    least = (bounded + common**2 / COMMON_VARIANCE).min(axis=-1)
+    apart = np.minimum(error**2 / variance, OUTLIER_SD**2).sum(axis=-1)
+    volume = np.log1p(-COMMON_VARIANCE / variance).sum(axis=-1)
+    volume += np.log1p(COMMON_VARIANCE * weight.sum(axis=-1))
+    return np.asarray(least - apart + volume)
+
+
 class _LimbModel:
     """Costs of the readings of one limb."""
 
@@ -156,18 +208,20 @@ class _LimbModel:
         self.missing_costs = np.cumsum([0.0, *missing]).tolist()
         self.extent = [self._extent(body) for body in range(len(self.position))]
         # Readings share most of their parts, so each is looked at once.
-        self._position_costs: dict[tuple[int, int, int, bool], float] = {}
+        self._position_errors: dict[tuple[int, int, int, bool], _Error] = {}
         self._part_names: dict[tuple[int, int, int], tuple[int, bool]] = {}
 
     def readings(self) -> list[_Reading]:
         """Return all readings that are not far more costly than others."""
-        readings = [_Reading((), None, 0.0)]
+        readings = [_Reading((), None, 0.0, ())]
         for body in range(len(self.position)):
             longer = [one for some in readings for one in self._extend(some, body)]
             least = min(one.cost for one in longer)
             readings = [one for one in longer if one.cost < least + MAX_EXCESS_COST]
+        changes = _changes_by_common_errors(readings).tolist()
         return [
-            one._replace(cost=one.cost + self._absence_cost(one)) for one in readings
+            one._replace(cost=one.cost + self._absence_cost(one) + change)
+            for one, change in zip(readings, changes, strict=True)
         ]
 
     def names(self, reading: _Reading) -> dict[str, tuple[int, bool]]:
@@ -228,10 +282,13 @@ class _LimbModel:
                 joint = body, first
             for last in range(first, n_parts if first != TRUNK else first + 1):
                 key = body, first, last, not is_joint
-                if key not in self._position_costs:
-                    self._position_costs[key] = self._position_cost(*key)
-                more = self._position_costs[key] + self._merging_cost(first, last)
-                yield _Reading((*reading.parts, (first, last)), joint, cost + more)
+                if key not in self._position_errors:
+                    self._position_errors[key] = self._position_error(*key)
+                error = self._position_errors[key]
+                more = _position_cost(*error) + self._merging_cost(first, last)
+                parts = (*reading.parts, (first, last))
+                errors = (*reading.errors, error)
+                yield _Reading(parts, joint, cost + more, errors)
 
     def _absence_cost(self, reading: _Reading) -> float:
         """Return the cost of the parts beyond the last body."""
@@ -253,15 +310,15 @@ class _LimbModel:
         before_is_optional = part > 0 and self.is_optional[part - 1]
         return self.is_optional[part] or (before_is_optional and part == 1)
 
-    def _position_cost(self, body: int, first: int, last: int, is_cut: bool) -> float:
-        """Return the cost of a body's position.
+    def _position_error(self, body: int, first: int, last: int, is_cut: bool) -> _Error:
+        """Return the error of a body's position and its variance.
 
         Bodies of several parts, and pieces of one, may be anywhere on them. The path to
         a limb whose first parts are with the trunk is shorter than usual, so these
         parts count as well.
         """
         if last == TRUNK:
-            return 0.0
+            return 0.0, inf
         inner = 0 if body == 0 else max(first, 0)
         while inner < last and self.is_optional[inner]:
             inner += 1
@@ -269,9 +326,8 @@ class _LimbModel:
         extent = abs(expected[0] - expected[-1])
         if is_cut:
             extent = max(extent, BONE_LENGTH[self.order[last]])
-        variance = POSITION_SD**2 + extent**2 / 12.0
         error = self.position[body] - sum(expected) / len(expected)
-        return min(error**2 / variance, OUTLIER_SD**2) + log(variance / POSITION_SD**2)
+        return error, POSITION_SD**2 + extent**2 / 12.0
 
     def _bone_cost(self, joint: tuple[int, int] | None, body: int, part: int) -> float:
         """Return the cost of the distance between two joints, one if it is not known.

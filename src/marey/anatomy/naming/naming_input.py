@@ -211,8 +211,13 @@ def heading(vectors: Float[Array, "frame 3"], up: Array) -> Float[Array, "frame 
 
 
 def mean_cosine(a: Float[Array, "frame 3"], b: Float[Array, "frame 3"]) -> float:
-    """Return the mean over time of the dot product of two (unit) vectors."""
-    return float(np.nanmean(np.sum(a * b, axis=-1)))
+    """Return the mean dot product of two (unit) vectors over the frames that show both.
+
+    A vector of length zero is not known; 0 if no frame shows both.
+    """
+    product = np.sum(a * b, axis=-1)
+    known = a.any(axis=-1) & b.any(axis=-1) & np.isfinite(product)
+    return float(product[known].mean()) if known.any() else 0.0
 
 
 def numbered(name: str, count: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""The left side of a person: from toes, knees, elbows and the direction of travel."""
+"""The left side of a person: from toes, knees and elbows, or else from the travel."""
 
 from collections.abc import Sequence
 
@@ -21,12 +21,42 @@ from marey.numerics.thresholds import FEW
 def order_legs(
     figure: NamingInput, limbs: PersonLimbs, up: Array
 ) -> tuple[list[LimbBodies], float]:
-    """Return the left and the right leg, and the agreement of the cues, 0 to 1."""
+    """Return the left and the right leg, and the agreement of the cues, 0 to 1.
+
+    The direction of travel counts only where the body itself shows no clear side:
+    people also walk backward. The agreement is 0 if the travel contradicts the body and
+    neither is clear.
+    """
     first, second = (_base(figure, leg) for leg in limbs.legs)
-    left = np.cross(up, _facing_direction(figure, limbs, up))
-    score = mean_cosine(left, heading(first - second, up))
+    across = heading(first - second, up)
+    cues, length = _body_cues(figure, limbs, up)
+    score = _side_score(across, cues, length, up)
+    if abs(score) <= MIN_SIDE_CONFIDENCE:
+        travel, longest = _travel_cue(figure, limbs, up, length)
+        together = _side_score(across, cues + travel, length + longest, up)
+        if abs(together) <= MIN_SIDE_CONFIDENCE and together * score < 0.0:
+            return limbs.legs, 0.0
+        score = together
     ordered = limbs.legs if score > 0 else limbs.legs[::-1]
     return ordered, min(abs(score), 1.0)
+
+
+def _side_score(
+    across: Float[Array, "frame 3"],
+    forward: Float[Array, "frame 3"],
+    length: Float[Array, "frame 1"],
+    up: Array,
+) -> float:
+    """Return the mean cosine of a direction with the left of a figure, -1 to 1.
+
+    Args:
+        across: Horizontal unit vectors.
+        forward: Sum of the cues on where the figure faces, in metres.
+        length: Sum of their lengths; so a sum of cues that disagree is short.
+        up: The direction that the figure stands along.
+    """
+    facing = forward / np.maximum(length, MIN_HORIZONTAL_M)
+    return mean_cosine(np.cross(up, facing), across)
 
 
 def arms_by_side(
@@ -60,28 +90,41 @@ def _base(figure: NamingInput, limb: LimbBodies) -> Float[Array, "frame 3"]:
     return figure.position[:, next(iter(limb.values()))]
 
 
-def _facing_direction(
+def _body_cues(
     figure: NamingInput, limbs: PersonLimbs, up: Array
-) -> Float[Array, "frame 3"]:
-    """Return the horizontal direction that the figure faces.
+) -> tuple[Float[Array, "frame 3"], Float[Array, "frame 1"]]:
+    """Return the sum of the cues of all limbs, horizontal, and of their lengths.
 
-    The sum of all cues over the sum of their horizontal lengths: of length one where
-    all agree. So a foot that points down, or a straight knee, hardly counts. People
-    travel forward: that counts as much as the path is long, and at most as much as all
-    other cues together, or as a tenth of a leg.
+    A foot that points down, or a straight knee, hardly counts.
     """
     cues = [cue for leg in limbs.legs for cue in _leg_cues(figure, limbs.hips, leg)]
     cues += [cue for arm in limbs.arms for cue in _arm_cues(figure, arm)]
-    horizontal = [_horizontal(cue, up) for cue in cues]
-    total = np.sum(horizontal, axis=0, initial=0.0)
-    length = np.sum([_lengths(cue) for cue in horizontal], axis=0, initial=0.0)
+    nothing = np.zeros_like(figure.position[:, limbs.hips])
+    horizontal = np.stack([nothing, *(_horizontal(cue, up) for cue in cues)])
+    lengths = np.linalg.norm(horizontal, axis=-1, keepdims=True)
+    return horizontal.sum(axis=0), lengths.sum(axis=0)
+
+
+def _travel_cue(
+    figure: NamingInput, limbs: PersonLimbs, up: Array, length: Float[Array, "frame 1"]
+) -> tuple[Float[Array, "frame 3"], Float[Array, "frame 1"]]:
+    """Return the cue that people travel forward, in metres, and its length.
+
+    It counts as much as the path is long, and at most as much as all other cues
+    together, or as a tenth of a leg.
+
+    Args:
+        figure: The bodies.
+        limbs: The limbs.
+        up: The direction that the figure stands along.
+        length: Sum of the lengths of the other cues.
+    """
     leg = figure.path(limbs.hips, list(limbs.legs[0].values())[-1])
     leg_length = float(figure.arc_lengths(leg)[-1])
     travel = _horizontal(_travel(figure.position[:, limbs.hips], leg_length), up)
     longest = np.maximum(length, FEW * leg_length)
     travel *= np.minimum(longest / np.maximum(_lengths(travel), MIN_HORIZONTAL_M), 1.0)
-    length = np.maximum(length + _lengths(travel), MIN_HORIZONTAL_M)
-    return np.asarray((total + travel) / length)
+    return travel, _lengths(travel)
 
 
 def _travel(

@@ -166,7 +166,7 @@ def prefer_nameable_tree(bodies: Bodies, joints: JointFits, tree: Tree) -> Tree:
 
 
 def _separate_people(bodies: Bodies, joints: JointFits, tree: Tree) -> Tree:
-    """Return the tree without doubtful joints that keep figures from being people."""
+    """Return the tree without long joints that keep figures from being people."""
     others = list(divided_trees(joints, tree, subjects=stated_subjects(bodies.names)))
     n_people = _count_people(bodies, joints, tree) if others else 0
     for other in others:
@@ -176,9 +176,15 @@ def _separate_people(bodies: Bodies, joints: JointFits, tree: Tree) -> Tree:
 
 
 def _count_people(bodies: Bodies, joints: JointFits, tree: Tree) -> int:
-    """Return how many figures without names are whole people."""
+    """Return how many figures without names are people.
+
+    A single one must be whole: legs without a trunk are a person too.
+    """
     namings = map(find_names, anonymous_figures(bodies, joints, tree))
-    return sum(bool(naming and naming.is_whole_person) for naming in namings)
+    people = [naming for naming in namings if naming and naming.kind == "human"]
+    if len(people) > 1:
+        return len(people)
+    return sum(naming.is_whole_person for naming in people)
 
 
 def _tree_cost(bodies: Bodies, joints: JointFits, tree: Tree) -> float:
