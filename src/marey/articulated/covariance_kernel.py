@@ -103,18 +103,23 @@ def write_rotation_variances(problem, recording, pose, prior, joints, variance):
             every joint.
         variance: Gets rad^2 by frame, joint and axis; other joints are left alone.
     """
-    tree, _, work = problem
-    moving, first, last = joints
-    n, zero = len(work.g), np.zeros(3)
+    n, zero = len(problem[2].g), np.zeros(3)
     C = np.zeros((3 * n, 3 * n))
     for f in range(len(variance)):
-        seen = recording[0][f], recording[1][f]
-        root, q = pose[0][f], pose[1][f]
-        _write_covariance(problem, seen, root, q, prior, zero, C)
-        for j in moving:
-            for x in range(3):
-                v = _rotation_variance(tree, work, C, first[j], last[j], x)
-                variance[f, j, x] = v
+        seen, at = (recording[0][f], recording[1][f]), (pose[0][f], pose[1][f])
+        _write_variances(problem, seen, at, prior, joints, zero, C, variance[f])
+
+
+@lean
+def _write_variances(problem, seen, at, prior, joints, origin, C, variance):
+    """Write the variances of one frame; see `write_rotation_variances`."""
+    tree, _, work = problem
+    moving, first, last = joints
+    _write_covariance(problem, seen, at[0], at[1], prior, origin, C)
+    for j in moving:
+        for x in range(3):
+            v = _rotation_variance(tree, work, C, first[j], last[j], x)
+            variance[j, x] = v
 
 
 @lean

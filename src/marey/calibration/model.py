@@ -422,8 +422,6 @@ def _calibration_tables(model: KinematicModel) -> "CalibrationTables":
     path, depth = _block_paths(model.parent)
     low = np.concatenate([[0], columns.subtree_start])
     high = np.concatenate([[columns.count], columns.subtree_end])
-    on_path = np.maximum(depth - 2, 0)
-    width = high - low + columns.joint_offset.shape[1] * on_path
     return CalibrationTables(
         parent=model.parent,
         path=path,
@@ -433,7 +431,6 @@ def _calibration_tables(model: KinematicModel) -> "CalibrationTables":
         marker_column=columns.marker_offset[:, 0].copy(),
         low=low,
         high=high,
-        product_start=np.concatenate([[0], np.cumsum(width * (width + 1) // 2)]),
         axis_child=np.array([axis.child for axis in model.axes], dtype=np.int64),
         axis_is_hinge=np.array([axis.kind == "hinge" for axis in model.axes], bool),
         axis_weight=np.array([axis.sd**-2 for axis in model.axes], dtype=float),

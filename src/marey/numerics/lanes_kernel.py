@@ -152,6 +152,21 @@ def _overload_sqrt(x):
 
 
 @intrinsic
+def _sin(typing, x):
+    def lower(context, builder, signature, values):
+        return _of_vectors("sin", builder, *values)
+
+    return lanes(x), lower
+
+
+@overload(np.sin)
+def _overload_sin(x):
+    if isinstance(x, LanesType):
+        return lambda x: _sin(x)
+    return None
+
+
+@intrinsic
 def _select_lanes(typing, x, a, b):
     def lower(context, builder, signature, values):
         x, a, b = (

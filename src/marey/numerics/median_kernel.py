@@ -38,26 +38,60 @@ def median(values, buffer):
 @lean
 def quickselect(buffer, count, k):
     """Return the k-th smallest value (Hoare's quickselect); smaller ones precede it."""
-    low, high = 0, count - 1
+    return select_between(buffer, 0, count - 1, k)
+
+
+@lean
+def select_between(buffer, low, high, k):
+    """Return the value that belongs to place k, which is not outside of two places.
+
+    Values between these two are sorted so far that smaller ones precede it.
+    """
     while low < high:
-        i, j = _partition(buffer, low, high, buffer[k])
-        if j < k:
-            low = i
-        if k < i:
-            high = j
+        _median_of_three_last(buffer, low, high)
+        pivot = buffer[high]
+        middle = _partition(buffer, low, high, pivot)
+        buffer[high], buffer[middle] = buffer[middle], pivot
+        if k < middle:
+            high = middle - 1
+        elif k == middle:
+            break
+        elif middle > low:
+            low = middle + 1
+        else:  # nothing is smaller than the pivot: pass over what is equal to it
+            middle = low
+            for i in range(low, high + 1):
+                value = buffer[i]
+                buffer[i] = buffer[middle]
+                buffer[middle] = value
+                middle += 1 if value <= pivot else 0
+            if k < middle:
+                break
+            low = middle
     return buffer[k]
 
 
 @lean
+def _median_of_three_last(buffer, low, high):
+    """Bring the median of the first, the middle and the last value to the end."""
+    middle = (low + high) // 2
+    a, b, c = buffer[low], buffer[middle], buffer[high]
+    if (a < b) == (b < c):
+        buffer[middle], buffer[high] = c, b
+    elif (b < a) == (a < c):
+        buffer[low], buffer[high] = c, a
+
+
+@lean
 def _partition(buffer, low, high, pivot):
-    """Swap values until those up to j are <= pivot and those from i on >= pivot."""
-    i, j = low, high
-    while i <= j:
-        while buffer[i] < pivot:
-            i += 1
-        while buffer[j] > pivot:
-            j -= 1
-        if i <= j:
-            buffer[i], buffer[j] = buffer[j], buffer[i]
-            i, j = i + 1, j - 1
-    return i, j
+    """Bring values below the pivot to the front; return the place after them.
+
+    Lomuto's partition without branches, which a CPU would mispredict half of the time.
+    """
+    middle = low
+    for i in range(low, high):
+        value = buffer[i]
+        buffer[i] = buffer[middle]
+        buffer[middle] = value
+        middle += 1 if value < pivot else 0
+    return middle

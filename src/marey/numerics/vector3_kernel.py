@@ -157,13 +157,16 @@ def place_joints(parent, offset, T_world_root, wxyz, out):
     parent is not known, the pose is NaN throughout.
     """
     for n in range(len(out)):
-        for joint in range(len(parent)):
-            T = out[n, joint]
-            if parent[joint] < 0:
-                copy_rows(T_world_root[n], T)
-            else:
-                T_parent = out[n, parent[joint]]
-                place_joint(T_parent, offset[joint], wxyz[n, joint], T)
+        _place_joints_of_frame(parent, offset, T_world_root[n], wxyz[n], out[n])
+
+
+@lean
+def _place_joints_of_frame(parent, offset, T_world_root, wxyz, out):
+    for joint in range(len(parent)):
+        if parent[joint] < 0:
+            copy_rows(T_world_root, out[joint])
+        else:
+            place_joint(out[parent[joint]], offset[joint], wxyz[joint], out[joint])
 
 
 @lean

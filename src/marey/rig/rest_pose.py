@@ -19,8 +19,10 @@ def find_rest_frame(bodies: Bodies, order: Int[Array, " body"]) -> int:
     """
     n_seen = bodies.seen[:, order].sum(axis=1)
     frames = np.flatnonzero(n_seen == n_seen.max())
-    R = np.nan_to_num(bodies.T_world_body[frames][:, order, :3, :3])
-    flat = (R[:, :1].swapaxes(-1, -2) @ R).reshape(len(frames), -1)
+    R = np.nan_to_num(bodies.T_world_body[np.ix_(frames, order)][:, :, :3, :3])
+    # One product per frame, of the root with all bodies side by side.
+    beside = R.swapaxes(1, 2).reshape(len(frames), 3, -1)
+    flat = (R[:, 0].swapaxes(-1, -2) @ beside).reshape(len(frames), -1)
     return int(frames[(flat @ flat.sum(axis=0)).argmax()])
 
 

@@ -61,7 +61,6 @@ class CalibrationTables(NamedTuple):
     marker_column: np.ndarray
     low: np.ndarray  # by block: first column of its subtree
     high: np.ndarray  # one after the last
-    product_start: np.ndarray  # by block: where its products of columns are stored
     axis_child: np.ndarray  # by axis constraint: the segment below the joint
     axis_is_hinge: np.ndarray  # else universal: the two axes stay perpendicular
     axis_weight: np.ndarray

@@ -33,6 +33,8 @@ from marey.calibration.solver.frame_equations_kernel import (
     substitute_backward,
 )
 from marey.numerics.jit import FAST, lean, njit
+from marey.numerics.lanes_kernel import LANES, as_lanes, spread
+from marey.numerics.vector3_kernel import dot
 
 
 @lean
@@ -141,13 +143,13 @@ def _coupled_columns(tables, block, index):
 
 @lean
 def _eliminate_pose(
-    tables, scratch, products, b, index, Y, square, moving, moving_rows
+    tables, scratch, start, products, b, index, Y, square, moving, moving_rows
 ):
     """Replace Z by Y = L^-1 Z and add Y^T Y; write the squares of its columns.
 
     The rows of moving joints lose their products.
     """
-    g = scratch.g
+    g, (Y, beside) = scratch.g, Y
     square[:] = 0.0
     for block in range(len(tables.depth) - 1, -1, -1):
         count = _coupled_columns(tables, block, index)
@@ -167,19 +169,32 @@ def _eliminate_pose(
                 Y[0, j] * Y[0, j] + Y[1, j] * Y[1, j] + Y[2, j] * Y[2, j]
             )
             b[index[j]] -= x * Y[0, j] + y * Y[1, j] + z * Y[2, j]
-        _add_products(Y, count, products[tables.product_start[block] :])
-        _subtract_rows(Y, index[:count], moving, moving_rows)
+        _add_products(beside, count, products[start[block] :])
+        _subtract_rows(Y, index[:count], low, n_path, moving, moving_rows)
 
 
 @lean
-def _subtract_rows(Y, index, moving, rows):
-    """Subtract the rows of Y^T Y of the columns of moving joints."""
-    for n in range(len(moving)):
-        for i in range(len(index)):
-            if index[i] == moving[n]:
-                x, y, z = Y[0, i], Y[1, i], Y[2, i]
-                for j in range(len(index)):
-                    rows[n, index[j]] -= x * Y[0, j] + y * Y[1, j] + z * Y[2, j]
+def _subtract_rows(Y, index, low, n_path, moving, rows):
+    """Subtract the rows of Y^T Y of the columns of moving joints.
+
+    Columns on the path are looked for one by one; the others are adjacent.
+    """
+    n = len(index)
+    for m in range(len(moving)):
+        i = n_path + moving[m] - low
+        if i < n_path or i >= n:
+            i = 0
+            while i < n_path and index[i] != moving[m]:
+                i += 1
+            if i == n_path:
+                continue
+        x, y, z = Y[0, i], Y[1, i], Y[2, i]
+        out = rows[m]
+        for j in range(n_path):
+            out[index[j]] -= x * Y[0, j] + y * Y[1, j] + z * Y[2, j]
+        adjacent = out[low:]
+        for j in range(n_path, n):
+            adjacent[j - n_path] -= x * Y[0, j] + y * Y[1, j] + z * Y[2, j]
 
 
 @lean
@@ -206,27 +221,55 @@ def _subtract_product(X, Y, path_index, low, count, out):
 
 @lean
 def _add_products(Y, count, products):
-    """Add the lower triangle of Y^T Y, row after row."""
-    first = 0
-    for i in range(count):
-        x, y, z = Y[0, i], Y[1, i], Y[2, i]
-        row = products[first : first + i + 1]
-        for j in range(i + 1):
-            row[j] += x * Y[0, j] + y * Y[1, j] + z * Y[2, j]
-        first += i + 1
+    """Add the lower triangle of Y^T Y, four rows at a time, by lanes of columns."""
+    beside, at = as_lanes(Y), 0
+    for n in range(1, (count + LANES - 1) // LANES + 1):
+        a, b, c, d = (
+            _spread_column(Y, n - 1, 0),
+            _spread_column(Y, n - 1, 1),
+            _spread_column(Y, n - 1, 2),
+            _spread_column(Y, n - 1, 3),
+        )
+        for j in range(n):
+            column = beside[0, j], beside[1, j], beside[2, j]
+            products[at] += dot(a, column)
+            products[at + 1] += dot(b, column)
+            products[at + 2] += dot(c, column)
+            products[at + 3] += dot(d, column)
+            at += LANES
 
 
 @lean
-def _subtract_products(tables, products, index, A):
+def _spread_column(Y, block, lane):
+    """Return a column of Y, each number in all lanes."""
+    return (
+        spread(Y[0, block, lane]),
+        spread(Y[1, block, lane]),
+        spread(Y[2, block, lane]),
+    )
+
+
+@lean
+def _product_starts(tables, index, start):
+    """Write where the products of every block start; last, where they end."""
+    start[0] = 0
+    for block in range(len(tables.depth)):
+        n = (_coupled_columns(tables, block, index) + LANES - 1) // LANES
+        start[block + 1] = start[block] + LANES * n * (n + 1) // 2
+
+
+@lean
+def _subtract_products(tables, start, products, index, A):
     """Subtract the products of every block from the lower triangle."""
     for block in range(len(tables.depth)):
         count = _coupled_columns(tables, block, index)
-        n = tables.product_start[block]
         for i in range(count):
+            above = i // LANES
+            first = start[block] + LANES * above * (above + 1) // 2 + i % LANES
             for j in range(i + 1):
+                n = first + j // LANES * LANES
                 row, column = index[i], index[j]
-                A[max(row, column), min(row, column)] -= products[n]
-                n += 1
+                A[max(row, column), min(row, column)] -= products[n, j % LANES]
 
 
 @njit(cache=True, fastmath=FAST, nogil=True)
@@ -254,12 +297,15 @@ def eliminate_poses(
         The cost of all frames.
     """
     scratch = new_scratch(tables, points.shape[1], len(b))
-    products = np.zeros(tables.product_start[len(tables.depth)])
-    Y = np.empty((3, len(b)))
     square, index = np.empty(len(b)), np.empty(len(b), dtype=np.int64)
+    start = np.empty(len(tables.depth) + 1, dtype=np.int64)
+    _product_starts(tables, index, start)
+    products = np.zeros((start[-1], LANES))
+    beside = np.zeros((3, (len(b) + LANES - 1) // LANES, LANES))
+    Y = beside.reshape((3, beside.shape[1] * LANES)), beside
     A[:] = 0.0
     b[:] = 0.0
-    cost = 0.0
+    cost, lanes = 0.0, as_lanes(products)
     for f in range(len(points)):
         cost += frame_residuals(tables, parameters, points[f], t[f], R[f], scratch)
         pose_equations(tables, parameters, R[f], scratch)
@@ -273,7 +319,7 @@ def eliminate_poses(
         _add_rows(A, 1.0, moving, of_frame)
         factorize(tables, scratch, damping)
         _eliminate_pose(
-            tables, scratch, products, b, index, Y, square, moving, of_frame
+            tables, scratch, start, lanes, b, index, Y, square, moving, of_frame
         )
         for n in range(len(moving)):
             right[f, n] += b[moving[n]]
@@ -283,7 +329,7 @@ def eliminate_poses(
             if w > 0.0:
                 j = tables.marker_column[k]
                 leverage[f, k] = (square[j] + square[j + 1] + square[j + 2]) / w
-    _subtract_products(tables, products, index, A)
+    _subtract_products(tables, start, products, index, A)
     for i in range(len(A)):
         for j in range(i):
             A[j, i] = A[i, j]

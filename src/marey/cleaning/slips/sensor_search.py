@@ -67,7 +67,8 @@ class SlipSearch:
         self.T = np.concatenate([take.T_world_body for take in takes])
         self.starts = np.cumsum([0] + [len(take.T_world_body) for take in takes[:-1]])
         self.adjacent: dict[int, list[int]] = {b: [] for b in range(len(self.names))}
-        is_rigid = [_is_rotation(self.T[:, body]) for body in self.adjacent]
+        paired = np.unique(pairs).tolist()
+        is_rigid = {body: _is_rotation(self.T[:, body]) for body in paired}
         for a, b in pairs.tolist():
             if is_rigid[a] and is_rigid[b]:
                 self.adjacent[a].append(b)

@@ -38,6 +38,8 @@ def find_shared_sensor_slips(
     change_point.check_level(level)
     slips: list[SensorSlip] = []
     for number, bodies in enumerate(takes):
+        if not bodies.take.sensor_names:
+            continue
         search = _SharedSlipSearch(bodies, level)
         found = search.in_time_order(search.find_all())
         slips += [replace(slip, take=number) for slip in found]

@@ -82,48 +82,122 @@ def fit_gauss_helmert(
         free: Orthonormal directions, in columns, along which the centres are held.
         robust: Whether frames that deviate get less weight.
     """
-    from marey.joints.ball.gauss_helmert_kernel import (
-        adjust,
-        linearise,
-        squared_norms,
-        sum_normal_equations,
-    )
-
-    n = len(R_a_b)
-    w_a, w_b, m = np.zeros((3, n, 3))
-    A, (P, B_a, B_b) = np.empty((n, 3, 6)), np.empty((3, n, 3, 3))
-    H, g, determined = np.empty((6, 6)), np.empty(6), np.empty((2, 3, 3))
     C, K, u = np.stack([C_a, C_b]), np.stack([np.eye(3)] * 2), start.copy()
-    weight, square, steps, held = np.ones(n), np.empty(n), list[float](), free @ free.T
+    constraints = _Constraints(R_a_b, t_a_b, C, position_variance)
+    n, held = len(R_a_b), free @ free.T
+    weight, steps = np.ones(n), list[float]()
     for iteration in range(MAX_ITERATIONS):
-        model = (C_a, C_b, *K, position_variance, A, B_a, B_b, P, m, determined)
-        if not linearise(R_a_b, t_a_b, u, w_a, w_b, *model):
+        if not constraints.linearise(u, K):
             return None
-        K = _arm_stretches(C, determined)
+        used_stretches, K = K, _arm_stretches(C, constraints.information())
         if robust and iteration < REWEIGHTED_ITERATIONS:
-            weight = tukey_weights(m, P)
-        sum_normal_equations(A, P, m, weight, H, g)
+            weight = tukey_weights(*constraints.residuals())
+        H, g, square = constraints.sum_equations(weight)
         # Stiffness along the free directions holds the centres there.
         stiff = H + H.trace() * held
         if not np.isfinite(stiff).all():
             return None
         du = np.linalg.lstsq(stiff, g, rcond=1e-13)[0]
-        adjust(A, B_a, B_b, P, m, du, C_a, C_b, w_a, w_b)
+        constraints.adjust(du)
         u += du
         steps.append(float(du @ stiff @ du))
         # Residuals above the given noise widen the covariance of the centre.
-        squared_norms(m, P, square)
-        scale = max(float(weight @ square) / m.size, 1.0)
-        if _is_last(steps, scale):
+        if _is_last(steps, max(square / (3 * n), 1.0)):
             break
     if not steps[-1] < DIVERGED_STEP_SD**2:
         return None
-    linearise(R_a_b, t_a_b, u, 0.0 * w_a, 0.0 * w_b, *model)
+    constraints.undo_adjustments()
+    constraints.linearise(u, used_stretches)
     used = weight > 0.0
-    squared_norms(m, P, square)
-    sum_normal_equations(A, P, m, used.astype(float), H, g)
-    scale = float(np.sum(square[used])) / max(m[used].size - len(u), 1)
+    H, _, square = constraints.sum_equations(used.astype(float))
+    scale = square / max(3 * int(used.sum()) - len(u), 1)
     return GaussHelmertFit(u, H, np.asarray(scale), used)
+
+
+class _Constraints:
+    """The linearised constraints of all frames, and the adjustments of their poses.
+
+    The kernels take frames side by side, in lanes.
+    """
+
+    def __init__(
+        self,
+        R_a_b: Float[Array, "frame 3 3"],
+        t_a_b: Float[Array, "frame 3"],
+        covariances: Float[Array, "2 3 3"],
+        position_variance: float,
+    ) -> None:
+        from marey.numerics.lanes_kernel import aligned_zeros
+
+        self.n_frames = len(R_a_b)
+        self.noise = covariances, position_variance
+        is_frame = _side_by_side(np.ones(self.n_frames))
+        self.poses = _side_by_side(R_a_b), _side_by_side(t_a_b), is_frame
+        n_blocks = len(is_frame)
+        self.rotations = aligned_zeros(n_blocks, 3), aligned_zeros(n_blocks, 3)
+        matrices = (aligned_zeros(n_blocks, 3, size) for size in (6, 3, 3, 3))
+        self.model = (*matrices, aligned_zeros(n_blocks, 3))
+        self.determined, self.sums = aligned_zeros(2, 3, 3), aligned_zeros(6, 8)
+
+    def linearise(self, u: Float[Array, "6"], stretches: Float[Array, "2 3 3"]) -> bool:
+        """Linearise at the adjusted poses; return whether all covariances are known."""
+        from marey.joints.ball.gauss_helmert_kernel import linearise
+
+        where = self.poses, u, self.rotations
+        out = self.model, self.determined
+        return bool(linearise(*where, self.noise[0], stretches, self.noise[1], *out))
+
+    def information(self) -> Float[Array, "2 3 3"]:
+        """Return the mean information in the residuals about the rotations."""
+        return np.asarray(self.determined.sum(axis=-1) / self.n_frames)
+
+    def residuals(self) -> tuple[Array, Array]:
+        """Return the residual of every frame, and its inverse covariance."""
+        _, _, _, P, m = self.model
+        return _in_order(m, self.n_frames), _in_order(P, self.n_frames)
+
+    def sum_equations(
+        self, weight: Float[Array, " frame"]
+    ) -> tuple[Array, Array, float]:
+        """Return the weighted sums of A^T P A, of -A^T P m and of m^T P m."""
+        from marey.joints.ball.gauss_helmert_kernel import sum_normal_equations
+
+        A, _, _, P, m = self.model
+        sum_normal_equations(A, P, m, _side_by_side(weight), self.sums)
+        total = self.sums.sum(axis=-1)
+        lower = np.tril(total[:, :6])
+        return lower + np.tril(lower, -1).T, total[:, 6], float(total[5, 7])
+
+    def adjust(self, du: Float[Array, "6"]) -> None:
+        """Rotate the poses so that the constraints hold after a step."""
+        from marey.joints.ball.gauss_helmert_kernel import adjust
+
+        adjust(self.model, du, self.noise[0], self.rotations)
+
+    def undo_adjustments(self) -> None:
+        """Let the poses be those that were measured."""
+        for rotation in self.rotations:
+            rotation[:] = 0.0
+
+
+def _side_by_side(values: Float[Array, "frame *item"]) -> Float[Array, "block *item _"]:
+    """Return the values of several frames side by side, 0 beyond the last frame."""
+    from marey.numerics.lanes_kernel import LANES, aligned_zeros
+
+    n_blocks, item = -(-len(values) // LANES), values.shape[1:]
+    result = aligned_zeros(n_blocks, *item)
+    for lane in range(LANES):
+        some = values[lane::LANES]
+        result[: len(some), ..., lane] = some
+    return result
+
+
+def _in_order(
+    values: Float[Array, "block *item _"], n_frames: int
+) -> Float[Array, "frame *item"]:
+    """Return the values frame by frame."""
+    frames = np.moveaxis(values, -1, 1)
+    return frames.reshape(-1, *frames.shape[2:])[:n_frames]
 
 
 def _is_last(steps: list[float], scale: float) -> bool:

@@ -1,7 +1,8 @@
 """Compiled parts of the Gauss-Helmert fit of one joint.
 
 `gauss_helmert.py` explains the method. Matrices of one frame are tuples of rows, which
-stay in registers.
+stay in registers. Frames are side by side: the last axis of their arrays has one number
+per lane. Lanes beyond the last frame count nothing.
 """
 
 # mypy: ignore-errors
@@ -9,8 +10,9 @@ stay in registers.
 import numpy as np
 
 from marey.numerics.jit import FAST, lean, njit
+from marey.numerics.lanes_kernel import any_positive, as_lanes, select_positive, spread
 from marey.numerics.median_kernel import median_of_five
-from marey.numerics.vector3_kernel import dot
+from marey.numerics.vector3_kernel import dot, set_vector
 
 # Squared angle, in square radians, below which five terms of the series of the sine are
 # exact to rounding, and several times faster. Noise of orientations is far smaller.
@@ -47,11 +49,13 @@ def _rows(M):
 @lean
 def _sine_over_angle(square):
     """Return sin(x) / x of a squared angle; of small ones by a series, to rounding."""
-    if square < SMALL_SQUARE:
-        last = 1.0 - square / 42.0 * (1.0 - square / 72.0)
-        return 1.0 - square / 6.0 * (1.0 - square / 20.0 * last)
-    angle = np.sqrt(square)
-    return np.sin(angle) / angle
+    last = 1.0 - square / 42.0 * (1.0 - square / 72.0)
+    ratio = 1.0 - square / 6.0 * (1.0 - square / 20.0 * last)
+    excess = square - SMALL_SQUARE
+    if any_positive(excess):
+        angle = np.sqrt(select_positive(excess, square, SMALL_SQUARE + 0.0 * square))
+        ratio = select_positive(excess, np.sin(angle) / angle, ratio)
+    return ratio
 
 
 @lean
@@ -71,7 +75,8 @@ def _rotation(x, y, z):
 @lean
 def _hat(x):
     """Return the matrix of the cross product with x."""
-    return ((0.0, -x[2], x[1]), (x[2], 0.0, -x[0]), (-x[1], x[0], 0.0))
+    zero = 0.0 * x[0]
+    return ((zero, -x[2], x[1]), (x[2], zero, -x[0]), (-x[1], x[0], zero))
 
 
 @lean
@@ -141,50 +146,91 @@ def _write(X, out):
         out[2, j] = X[2][j]
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
-def linearise(
-    R_a_b, t_a_b, u, w_a, w_b, C_a, C_b, K_a, K_b, variance, A, B_a, B_b, P, m, info
-):
+@njit(cache=True)
+def linearise(poses, u, adjustments, covariances, stretches, variance, model, info):
     """Write the constraint of every frame, linearised at the adjusted poses.
 
-    K_a and K_b stretch the centres. The outputs are A (3 x 6), the derivative of the
-    constraint by the centres; B_a and B_b, its derivatives by the rotation vectors of
-    the two poses; P, the inverse covariance of the residual; m, the residual at zero
-    adjustment; and `info`, the means over frames of B_a^T P B_a and B_b^T P B_b:
-    what the residuals determine of each body's rotations.
+    Args:
+        poses: R_a_b, t_a_b, and 1 for a frame, 0 for a lane without one.
+        u: Both centres.
+        adjustments: Rotation vectors of the two poses.
+        covariances: Of the orientations of a and b.
+        stretches: Factors of both centres.
+        variance: Of the positions, per axis.
+        model: Out: A (3 x 6), the derivative of the constraint by the centres; B_a and
+            B_b, its derivatives by the rotation vectors of the two poses; P, the
+            inverse covariance of the residual; m, the residual at zero adjustment.
+        info: Out: the sums over frames of B_a^T P B_a and B_b^T P B_b, what the
+            residuals determine of each body's rotations.
 
     Return False if the covariance of a residual is singular.
     """
-    cov_a, cov_b = _rows(C_a), _rows(C_b)
-    stretch_a, stretch_b = _rows(K_a), _rows(K_b)
-    u_a, u_b = (u[0], u[1], u[2]), (u[3], u[4], u[5])
+    R, t, is_frame = poses
+    w_a, w_b = adjustments
+    A, B_a, B_b, P, m = model
     info[:] = 0.0
-    for k in range(len(R_a_b)):
-        N = _rows(R_a_b[k])
-        v_a = (w_a[k, 0], w_a[k, 1], w_a[k, 2])
-        v_b = (w_b[k, 0], w_b[k, 1], w_b[k, 2])
-        E_a = _product(_rotation(v_a[0], v_a[1], v_a[2]), stretch_a)
-        E_b = _product(_rotation(v_b[0], v_b[1], v_b[2]), stretch_b)
-        x_a, x_b = _times(E_a, u_a), _times(E_b, u_b)
-        hat_a, hat_b = _hat((-x_a[0], -x_a[1], -x_a[2])), _product(N, _hat(x_b))
-        NE = _product(N, E_b)
-        S_a, S_b = _symmetric_product(hat_a, cov_a), _symmetric_product(hat_b, cov_b)
-        Q, det = _inverse_of_sum(S_a, S_b, variance)
-        if not det > 0.0:
+    return _linearise_all(
+        (as_lanes(R), as_lanes(t), as_lanes(is_frame)),
+        (as_lanes(w_a), as_lanes(w_b)),
+        ((u[0], u[1], u[2]), (u[3], u[4], u[5])),
+        (_rows(covariances[0]), _rows(covariances[1])),
+        (_rows(stretches[0]), _rows(stretches[1])),
+        variance,
+        (as_lanes(A), as_lanes(B_a), as_lanes(B_b), as_lanes(P), as_lanes(m)),
+        as_lanes(info),
+    )
+
+
+@lean
+def _linearise_all(poses, adjustments, u, covariances, stretches, variance, out, info):
+    R, t, is_frame = poses
+    for k in range(len(R)):
+        at = (_rows(R[k]), t[k], is_frame[k])
+        w = (_vector(adjustments[0][k]), _vector(adjustments[1][k]))
+        model = out[0][k], out[1][k], out[2][k], out[3][k], out[4][k]
+        det = _linearise(at, w, u, covariances, stretches, variance, model, info)
+        if any_positive(select_positive(det, -1.0 + 0.0 * det, spread(1.0))):
             return False
-        _write(E_a, A[k])
-        _write(hat_a, B_a[k])
-        _write(hat_b, B_b[k])
-        _write(Q, P[k])
-        _add_information(hat_a, Q, info[0])
-        _add_information(hat_b, Q, info[1])
-        in_a, by_a, by_b = _times(N, x_b), _times(hat_a, v_a), _times(hat_b, v_b)
-        for i in range(3):
-            m[k, i] = x_a[i] - t_a_b[k, i] - in_a[i] - by_a[i] - by_b[i]
-            for j in range(3):
-                A[k, i, 3 + j] = -NE[i][j]
-    info /= len(R_a_b)
     return True
+
+
+@lean
+def _vector(x):
+    return x[0], x[1], x[2]
+
+
+@lean
+def _linearise(at, w, u, covariances, stretches, variance, model, info):
+    """Linearise the constraint of one frame; return a determinant, above 0 if known."""
+    N, t, is_frame = at
+    v_a, v_b = w
+    A, B_a, B_b, P, m = model
+    E_a = _product(_rotation(v_a[0], v_a[1], v_a[2]), stretches[0])
+    E_b = _product(_rotation(v_b[0], v_b[1], v_b[2]), stretches[1])
+    x_a, x_b = _times(E_a, u[0]), _times(E_b, u[1])
+    hat_a, hat_b = _hat((-x_a[0], -x_a[1], -x_a[2])), _product(N, _hat(x_b))
+    NE = _product(N, E_b)
+    S_a = _symmetric_product(hat_a, covariances[0])
+    S_b = _symmetric_product(hat_b, covariances[1])
+    Q, det = _inverse_of_sum(S_a, S_b, variance)
+    Q = _scaled(is_frame, Q[0]), _scaled(is_frame, Q[1]), _scaled(is_frame, Q[2])
+    _write(E_a, A)
+    _write(hat_a, B_a)
+    _write(hat_b, B_b)
+    _write(Q, P)
+    _add_information(hat_a, Q, info[0])
+    _add_information(hat_b, Q, info[1])
+    in_a, by_a, by_b = _times(N, x_b), _times(hat_a, v_a), _times(hat_b, v_b)
+    for i in range(3):
+        m[i] = x_a[i] - t[i] - in_a[i] - by_a[i] - by_b[i]
+        for j in range(3):
+            A[i, 3 + j] = -NE[i][j]
+    return det
+
+
+@lean
+def _scaled(factor, x):
+    return factor * x[0], factor * x[1], factor * x[2]
 
 
 @njit(cache=True, fastmath=FAST)
@@ -200,54 +246,71 @@ def squared_norms(m, P, out):
         )
 
 
-@njit(cache=True, fastmath=FAST)
-def sum_normal_equations(A, P, m, weight, H, g):
-    """Write the weighted sums H of A^T P A and g of -A^T P m."""
-    H[:] = 0.0
-    g[:] = 0.0
+@njit(cache=True)
+def sum_normal_equations(A, P, m, weight, sums):
+    """Write the weighted sums of A^T P A, -A^T P m and m^T P m.
+
+    They are the columns of `sums`, (6, 8): the first in six columns, its lower
+    triangle, the second in one, and the third in the last row of one more.
+    """
+    sums[:] = 0.0
+    _sum_all(as_lanes(A), as_lanes(P), as_lanes(m), as_lanes(weight), as_lanes(sums))
+
+
+@lean
+def _sum_all(A, P, m, weight, sums):
     for k in range(len(A)):
-        w = weight[k]
-        if w == 0.0:
-            continue
-        Q, one = _rows(P[k]), A[k]
-        Pm = _times(Q, (m[k, 0], m[k, 1], m[k, 2]))
+        w, Q, one, misfit = weight[k], _rows(P[k]), A[k], _vector(m[k])
+        Pm = _times(Q, misfit)
+        sums[5, 7] += w * dot(misfit, Pm)
         for i in range(6):
             column = (w * one[0, i], w * one[1, i], w * one[2, i])
             row = _times(Q, column)
-            g[i] -= dot(column, Pm)
+            sums[i, 6] -= dot(column, Pm)
             for j in range(i + 1):
-                H[i, j] += row[0] * one[0, j] + row[1] * one[1, j] + row[2] * one[2, j]
-    for i in range(6):
-        for j in range(i):
-            H[j, i] = H[i, j]
+                other = one[0, j], one[1, j], one[2, j]
+                sums[i, j] += dot(row, other)
 
 
 @lean
 def _rotation_step(B, C, multiplier):
     """Return C B^T times a Lagrange multiplier: the rotation vector of least cost."""
+    x, y, z = B
     gradient = (
-        B[0, 0] * multiplier[0] + B[1, 0] * multiplier[1] + B[2, 0] * multiplier[2],
-        B[0, 1] * multiplier[0] + B[1, 1] * multiplier[1] + B[2, 1] * multiplier[2],
-        B[0, 2] * multiplier[0] + B[1, 2] * multiplier[1] + B[2, 2] * multiplier[2],
+        x[0] * multiplier[0] + y[0] * multiplier[1] + z[0] * multiplier[2],
+        x[1] * multiplier[0] + y[1] * multiplier[1] + z[1] * multiplier[2],
+        x[2] * multiplier[0] + y[2] * multiplier[1] + z[2] * multiplier[2],
     )
     return _times(C, gradient)
 
 
-@njit(cache=True, fastmath=FAST)
-def adjust(A, B_a, B_b, P, m, du, C_a, C_b, w_a, w_b):
+@njit(cache=True)
+def adjust(model, du, covariances, adjustments):
     """Rotate the poses of every frame so that its constraint holds at least cost."""
-    cov_a, cov_b = _rows(C_a), _rows(C_b)
-    a, b, c, d, e, f = du[0], du[1], du[2], du[3], du[4], du[5]
+    A, B_a, B_b, P, m = model
+    w_a, w_b = adjustments
+    _adjust_all(
+        (as_lanes(A), as_lanes(B_a), as_lanes(B_b), as_lanes(P), as_lanes(m)),
+        ((du[0], du[1], du[2]), (du[3], du[4], du[5])),
+        (_rows(covariances[0]), _rows(covariances[1])),
+        (as_lanes(w_a), as_lanes(w_b)),
+    )
+
+
+@lean
+def _adjust_all(model, du, covariances, adjustments):
+    A, B_a, B_b, P, m = model
+    w_a, w_b = adjustments
     for k in range(len(A)):
         x, y, z = A[k, 0], A[k, 1], A[k, 2]
         misfit = (
-            -m[k, 0] - x[0] * a - x[1] * b - x[2] * c - x[3] * d - x[4] * e - x[5] * f,
-            -m[k, 1] - y[0] * a - y[1] * b - y[2] * c - y[3] * d - y[4] * e - y[5] * f,
-            -m[k, 2] - z[0] * a - z[1] * b - z[2] * c - z[3] * d - z[4] * e - z[5] * f,
+            -m[k, 0] - dot(x, du[0]) - dot(x[3:], du[1]),
+            -m[k, 1] - dot(y, du[0]) - dot(y[3:], du[1]),
+            -m[k, 2] - dot(z, du[0]) - dot(z[3:], du[1]),
         )
         multiplier = _times(_rows(P[k]), misfit)
-        w_a[k, 0], w_a[k, 1], w_a[k, 2] = _rotation_step(B_a[k], cov_a, multiplier)
-        w_b[k, 0], w_b[k, 1], w_b[k, 2] = _rotation_step(B_b[k], cov_b, multiplier)
+        set_vector(w_a[k], _rotation_step(_rows(B_a[k]), covariances[0], multiplier))
+        set_vector(w_b[k], _rotation_step(_rows(B_b[k]), covariances[1], multiplier))
 
 
 @njit(cache=True)

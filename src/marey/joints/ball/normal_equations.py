@@ -135,11 +135,12 @@ def sum_pairs_at_anchors(
     T_world_body: Float[Array, "frame body 4 4"], anchor: Float[Array, "body 3"]
 ) -> PairSums:
     """Return the sums over frames, with each body's origin moved to its anchor."""
-    T = T_world_body
-    if anchor.any():
-        T = T_world_body.copy()
-        T[..., :3, 3] += np.einsum("fbij,bj->fbi", T_world_body[..., :3, :3], anchor)
-    return sum_pairs(T, poses_seen(T))
+    total = zero_sums(len(anchor))
+    for first in range(0, len(T_world_body), FRAMES_PER_CHUNK):
+        T = T_world_body[first : first + FRAMES_PER_CHUNK].copy()
+        T[..., :3, 3] += np.einsum("fbij,bj->fbi", T[..., :3, :3], anchor)
+        total += _sum_chunk(T, poses_seen(T))
+    return total
 
 
 def _sum_chunk(T: Float[Array, "frame body 4 4"], seen: Array) -> PairSums:

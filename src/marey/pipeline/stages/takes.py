@@ -25,7 +25,8 @@ from marey.io.text.names import make_unique
 from marey.joints import rigid_pair
 from marey.motion import ROUNDING
 from marey.numerics import Float, geometry
-from marey.numerics.thresholds import MAX_NON_ROTATION
+from marey.numerics.procrustes import points_seen
+from marey.numerics.thresholds import BLOCK_FRAMES, MAX_NON_ROTATION
 from marey.pipeline.options import SolveOptions
 from marey.report import Finding
 from marey.segmentation import (
@@ -157,11 +158,16 @@ def _round_to_rotations(take: Take) -> Take:
 
 def _are_one(positions: Float[np.ndarray, "frame item 3"]) -> bool:
     """Return whether several items are always in the same position."""
-    seen = np.isfinite(positions).all(axis=-1, keepdims=True)
-    high = np.where(seen, positions, -np.inf).max(axis=1, initial=-np.inf)
-    low = np.where(seen, positions, np.inf).min(axis=1, initial=np.inf)
-    several = seen.sum(axis=1)[:, 0] > 1
-    return bool(several.any() and (high[several] == low[several]).all())
+    shown = points_seen(positions)
+    several = np.flatnonzero(shown.sum(axis=1) > 1)
+    for first in range(0, len(several), BLOCK_FRAMES):
+        frames = several[first : first + BLOCK_FRAMES]
+        seen, some = shown[frames, :, None], positions[frames]
+        high = np.where(seen, some, -np.inf).max(axis=1)
+        low = np.where(seen, some, np.inf).min(axis=1)
+        if (high != low).any():
+            return False
+    return len(several) > 0
 
 
 def _people_in(take: Take) -> list[Float[np.ndarray, "frame marker 3"]]:

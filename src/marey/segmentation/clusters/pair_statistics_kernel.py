@@ -6,7 +6,7 @@ import numpy as np
 from numba import prange
 
 from marey.numerics.jit import NO_WRAPPERS, njit
-from marey.numerics.median_kernel import quickselect
+from marey.numerics.median_kernel import select_between
 
 
 @njit(cache=True, parallel=True)
@@ -50,11 +50,13 @@ def _block_spread(distances, n_blocks, low, high, width):
         m = end - first
         for f in range(m):
             buffer[f] = distances[first + f]
-        least = quickselect(buffer, m, int(low * (m - 1) + 0.5))
-        span = quickselect(buffer, m, int(high * (m - 1) + 0.5)) - least
+        middle, last = m // 2, m - 1
+        medians[b] = select_between(buffer, 0, last, middle)
+        # Smaller values stand before the median, larger ones behind it.
+        least = select_between(buffer, 0, middle, int(low * last + 0.5))
+        span = select_between(buffer, middle, last, int(high * last + 0.5)) - least
         total += m * (span / width) ** 2
         count += m
-        medians[b] = quickselect(buffer, m, m // 2)
     center = np.sort(medians)[n_blocks // 2]
     for b in range(n_blocks):
         m = -(-(b + 1) * n // n_blocks) - b * n // n_blocks

@@ -1,12 +1,13 @@
 """Recognition of the marker set of a take by its labels, checked by the motion."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import numpy as np
 
 from marey.numerics import Array, Float
+from marey.numerics.resampling import evenly_spaced
 from marey.numerics.robust import logistic
 from marey.numerics.thresholds import FEW
 from marey.report import Finding, Severity, mark_name
@@ -177,10 +178,23 @@ def match_subjects(take: Take) -> list[SubjectMatch]:
     """
     named = np.array([is_name(label) for label in take.labels], dtype=bool)
     shown = np.flatnonzero(named & take.seen.any(axis=0)).tolist()
-    first = {take.points[:, i].tobytes(): i for i in reversed(shown)}
-    usable = sorted(first.values())
+    usable = _without_copies(take.points, shown)
     readings = [_match_subjects(reading, usable) for reading in label_readings(take)]
     return max(readings, key=lambda some: sum(len(one.hits) for one in some))
+
+
+def _without_copies(
+    points: Float[Array, "frame marker 3"], markers: Sequence[int]
+) -> list[int]:
+    """Return the markers without those whose positions are those of an earlier one."""
+    sample = points[evenly_spaced(len(points))]
+    kept: dict[bytes, list[int]] = {}
+    for marker in markers:
+        alike = kept.setdefault(sample[:, marker].tobytes(), [])
+        own = points[:, marker]
+        if not any(np.array_equal(own, points[:, k], equal_nan=True) for k in alike):
+            alike.append(marker)
+    return sorted(marker for alike in kept.values() for marker in alike)
 
 
 def _add_markers(take: Take, subject: SubjectMatch) -> SubjectMatch:
