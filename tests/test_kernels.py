@@ -23,6 +23,7 @@ from marey.cli.kernel_exercises import EXERCISES
 from marey.kernels import cache, precompiled
 from marey.numerics.jit import njit
 from marey.numerics.vector3_kernel import dot
+from marey.pose.contact.change_point_kernel import fit_change_points
 
 SOURCE = Path(marey.__file__).parent
 PARTS = (
@@ -292,6 +293,16 @@ def test_no_kernel_assigns_an_array_to_a_slice(path):
         if any(isinstance(part, ast.Slice) for part in ast.walk(target.slice))
     ]
     assert found == []
+
+
+def test_no_compiled_kernel_contains_strings():
+    """An array that is added to a row compiles them, too, and no slice shows it."""
+    fit_change_points(
+        np.zeros((5, 1, 3)), np.ones((5, 1)), *np.array([[0], [0], [4]]), 1.0
+    )
+    compiled = list(cache.cache_folder().rglob("*.nbc"))
+    assert compiled
+    assert [p.name for p in compiled if b"cpython7unicode" in p.read_bytes()] == []
 
 
 def test_changed_imports_of_imports_change_the_digest(tmp_path):

@@ -19,7 +19,7 @@ from marey.articulated.kinematics_kernel import copy_pose
 from marey.articulated.limits_kernel import hinge_angle
 from marey.articulated.targets_kernel import total_weight_seen
 from marey.numerics.jit import inner, njit
-from marey.numerics.vector3_kernel import copy_rows, fill, set_vector
+from marey.numerics.vector3_kernel import add_values, copy_rows, fill, set_vector
 from marey.pose.bfgs.fitness_kernel import diagonal_hessian, fitness
 from marey.pose.gauss_newton.initial_pose_kernel import find_initial_pose
 
@@ -79,7 +79,8 @@ def _update_inverse_hessian(H, s, y):
         Hy = H @ y
         factor = (1.0 + (y @ Hy) / sy) / sy
         for i in range(len(H)):
-            H[i] += (factor * s[i] - Hy[i] / sy) * s - s[i] / sy * Hy
+            add_values(H[i], factor * s[i] - Hy[i] / sy, s)
+            add_values(H[i], -s[i] / sy, Hy)
 
 
 @inner

@@ -5,6 +5,7 @@
 import numpy as np
 
 from marey.numerics.jit import njit
+from marey.numerics.vector3_kernel import set_vector
 
 
 @njit(cache=True)
@@ -35,12 +36,13 @@ def fit_change_points(positions, weights, point, first, last, step):
             if np.isfinite(position[0] + position[1] + position[2]):
                 frames[n_known] = frame
                 weight[n_known] = weights[frame, point[path]]
-                centred[n_known] = position
+                set_vector(centred[n_known], position)
                 total += weight[n_known]
                 n_known += 1
         edge, explained, residual = np.nan, 0.0, 0.0
         if n_known > 2:
-            weight[:n_known] /= total
+            for k in range(n_known):
+                weight[k] /= total
             edge, explained, residual = _best_edge(
                 frames[:n_known], weight[:n_known], centred[:n_known], step
             )

@@ -43,7 +43,7 @@ def _block_spread(distances, n_blocks, low, high, width):
     and the distance of its median from the median of all blocks.
     """
     n, total, count = len(distances), 0.0, 0
-    medians = np.empty(n_blocks)
+    medians, ordered = np.empty(n_blocks), np.empty(n_blocks)
     buffer = np.empty(n)
     for b in range(n_blocks):
         first, end = b * n // n_blocks, -(-(b + 1) * n // n_blocks)
@@ -57,7 +57,9 @@ def _block_spread(distances, n_blocks, low, high, width):
         span = select_between(buffer, middle, last, int(high * last + 0.5)) - least
         total += m * (span / width) ** 2
         count += m
-    center = np.sort(medians)[n_blocks // 2]
+    for b in range(n_blocks):
+        ordered[b] = medians[b]
+    center = select_between(ordered, 0, n_blocks - 1, n_blocks // 2)
     for b in range(n_blocks):
         m = -(-(b + 1) * n // n_blocks) - b * n // n_blocks
         total += m * (medians[b] - center) ** 2
