@@ -310,23 +310,3 @@ def test_one_marker_per_segment_is_no_worse_than_published(motion, seed):
     assert np.sqrt(np.mean(ours**2)) < np.sqrt(np.mean(published**2))
     per_joint = [np.sqrt(np.mean(e**2, axis=0)) for e in (ours, published)]
     assert np.median(per_joint[0]) < np.median(per_joint[1])
-
-
-@quick
-@given(seeds)
-def test_a_sensor_in_its_joint_is_at_no_distance_from_it(rng):
-    """Where a sensor does not move in its parent's frame, its radius is zero."""
-    T_world_parent = np.tile(np.eye(4), (40, 1, 1))
-    T_world_parent[:, :3, :3] = geometry.rotation_exp(rng.normal(size=(40, 3)))
-    T_parent_child = np.tile(np.eye(4), (40, 1, 1))
-    T_parent_child[:, :3, :3] = geometry.rotation_exp(rng.normal(size=(40, 3)))
-    T_parent_child[:, :3, 3] = [0.3, 0.0, 0.1]
-    take = marey.Take(
-        T_world_sensor=np.stack([T_world_parent, T_world_parent @ T_parent_child], 1),
-        sensor_names=("arm", "hand"),
-        rate=60.0,
-    )
-    skeleton, motion = estimate_skeleton(segment(take), {"hand": "arm"})
-    assert np.allclose(skeleton.lengths[1], np.sqrt(0.1))
-    found = motion.T_world_joint()[:, 1, :3, 3]
-    assert np.allclose(found, take.T_world_sensor[:, 1, :3, 3])
