@@ -207,7 +207,7 @@ def test_a_last_estimate_that_is_late_is_reported(walk, tmp_path, monkeypatch):
     marey.write(walk[1], path)
     with marey.stream(f"file:{path}") as poses:
         next(poses)
-        monkeypatch.setattr("marey.live.learning.learner.MAX_SECONDS", 0.0)
+        monkeypatch.setattr("marey.live.learning.learner.TIMEOUT_S", 0.0)
         for _ in poses:
             pass
         assert [f.code for f in poses.findings()][-1] == "not-learnt"
