@@ -109,6 +109,27 @@ def test_hinges_stay_hinges_under_noise_that_lasts_as_long_as_the_swing(rng):
     assert set(np.flatnonzero(kind == "hinge").tolist()) == hinges
 
 
+def test_a_knee_without_labels_is_midway_between_markers_on_either_side():
+    """The motion alone puts the left knee 8 mm from the truth."""
+    take = marey.synth.human(seed=1).record(
+        "exercise",
+        seconds=4.0,
+        rate=60.0,
+        markers="set53",
+        noise=MILLIMETRE,
+        labels=False,
+    )
+    solution = marey.solve(take, options=marey.SolveOptions(whole=False))
+    both = take.truth.motion, solution.motion
+    for side in ("Left", "Right"):
+        true, found = (
+            one.T_world_joint()[:, one.skeleton.index(f"{side}LowerLeg"), :3, 3]
+            for one in both
+        )
+        distance = np.linalg.norm(true - found, axis=-1)
+        assert np.sqrt(np.mean(distance**2)) < 7.0 * MILLIMETRE
+
+
 # --- noise and soft tissue ------------------------------------------------------------
 
 

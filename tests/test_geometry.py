@@ -547,3 +547,20 @@ def test_lengths_and_cross_products_are_those_of_numpy(rng):
     for vectors in (left, right[0]):
         expected = np.linalg.norm(vectors, axis=-1)
         np.testing.assert_array_equal(geometry.lengths(vectors), expected)
+
+
+def test_a_pose_does_not_depend_on_those_fitted_beside_it():
+    rng = np.random.default_rng(5)
+    b, a = rng.normal(size=(2, 11, 5, 3))
+    a[:6] = geometry.apply(geometry.transform_exp(rng.normal(size=6)), b[:6])
+    a[1, 2] = b[2, 0] = np.nan
+    a[3, 2:] = np.nan  # two points are left
+    b[4] = b[4, :1] + np.arange(5.0)[:, None] * rng.normal(size=3)  # a line
+    a[5] = np.nan
+    b[6] = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0], [0.5, 0.5, 0]]
+    weights = rng.uniform(size=(11, 5)) * (rng.uniform(size=(11, 5)) > 0.1)
+    together = geometry.kabsch(b, a, weights)
+    alone = [geometry.kabsch(*one) for one in zip(b, a, weights, strict=True)]
+    np.testing.assert_allclose(together, alone, atol=1e-13)
+    unknown = np.isnan(together[:, 0, 0])
+    np.testing.assert_array_equal(np.flatnonzero(unknown), [3, 4, 5])

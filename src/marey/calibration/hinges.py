@@ -20,7 +20,13 @@ from marey.calibration.priors import determine_rotation
 from marey.calibration.problem import CalibrationProblem
 from marey.numerics import Array, Float, Int, geometry
 from marey.numerics.procrustes import fit_rigid
-from marey.numerics.thresholds import CERTAIN_SD, MIN_SAMPLES, MOST, OUTLIER_SD
+from marey.numerics.thresholds import (
+    CERTAIN_SD,
+    MIN_SAMPLES,
+    MOST,
+    OUTLIER_SD,
+    SAMPLE_FRAMES,
+)
 
 MAX_HINGE_DEVIATION_RAD = 0.02
 """Largest deviation of a hinge from its axis, and largest rotation of a joint that does
@@ -258,6 +264,26 @@ def _square(x: Float[Array, "pair 2 x"]) -> float:
 def _shared_square(x: Float[Array, "pair 2 x"]) -> float:
     """Return the mean square of vectors that both frames of a pair share."""
     return float(np.mean(np.sum(x[:, 0] * x[:, 1], axis=-1)))
+
+
+def main_axes(
+    problem: CalibrationProblem, segments: Sequence[int]
+) -> dict[int, Float[Array, "2 3"]]:
+    """Return the axes about which these segments rotate most, in parent and child.
+
+    Those whose own markers do not determine their rotation are left out.
+
+    Args:
+        problem: What is calibrated.
+        segments: The segments.
+    """
+    axes = {}
+    sampled = problem.sample_positions(SAMPLE_FRAMES)
+    for i, M, count, _ in _joint_rotations(problem.parameters, sampled):
+        if i in segments and count.any():
+            U, _, Vt = np.linalg.svd(np.einsum("s,sij->ij", count, M))
+            axes[i] = np.stack([Vt[0], U[:, 0]])
+    return axes
 
 
 def order_sessions_by_information(

@@ -478,17 +478,13 @@ class Initialisation:
     """Joints whose initial position comes from landmarks. That of the others comes from
     the skeleton that is calibrated."""
 
+    fits_center_motion: bool = False
+    """Whether the motion of centres is fitted, or only makes joints uncertain. Only
+    landmarks hold a knee in place while its centre may move."""
+
     undetermined: Mapping[int, Float[Array, "2 displacement 3"]] = field(
         default_factory=dict
     )
     """By segment, how far a joint may be elsewhere that the motion does not determine:
     independent displacements of one standard deviation, in metres, in the frame of the
     parent, and in that of the segment as far as its bones change with them."""
-
-    @property
-    def fits_center_motion(self) -> bool:
-        """Whether the motion of centres is fitted, or only makes joints uncertain.
-
-        Only landmarks hold a knee in place while its centre may move.
-        """
-        return bool(self.landmark_joints)

@@ -32,9 +32,9 @@ from marey.cleaning.outliers.mask import mask_outliers as mask_outliers
 from marey.cleaning.outliers.sensors import find_sensor_outliers as find_sensor_outliers
 from marey.cleaning.outliers.spikes import find_spikes as find_spikes
 from marey.cleaning.outliers.spikes import find_zeros as find_zeros
-from marey.cleaning.plausibility import check_person_unit as check_person_unit
 from marey.cleaning.plausibility import check_takes as check_takes
 from marey.cleaning.plausibility import correct_unit as correct_unit
+from marey.cleaning.plausibility import find_doubtful_unit as find_doubtful_unit
 from marey.cleaning.slips.markers import MarkerSlip as MarkerSlip
 from marey.cleaning.slips.markers import find_marker_slips as find_marker_slips
 from marey.cleaning.slips.markers import undo_marker_slips as undo_marker_slips

@@ -66,7 +66,7 @@ def correct_unit(take: Take, person: Sequence[Array]) -> Take:
     return record_repair(take, [finding], notes, **changes)
 
 
-def check_person_unit(take: Take, person: Sequence[Array]) -> Finding | None:
+def find_doubtful_unit(take: Take, person: Sequence[Array]) -> Finding | None:
     """Return the warning that a person whom no label names has an impossible size.
 
     The unit is kept: what looks like a person may be a model of one.

@@ -1,5 +1,6 @@
 """Uncertainty of joint angles over time, from the noise of markers and sensors."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,10 +16,10 @@ from marey.articulated.targets import (
     recording_of,
 )
 from marey.motion import Motion
-from marey.numerics import Array, Float
+from marey.numerics import Array, Bool, Float
 from marey.numerics.noise import SMOOTH_ORDER, trimmed_variance, white_difference
 from marey.numerics.resampling import evenly_spaced
-from marey.numerics.thresholds import CERTAIN_SD, MIN_SAMPLES
+from marey.numerics.thresholds import BLOCK_FRAMES, CERTAIN_SD, MIN_SAMPLES
 from marey.pose.options import PoseOptions
 from marey.skeleton import Skeleton
 from marey.take import Take, match_labels
@@ -71,10 +72,12 @@ def angle_sd_of_targets(motion: Motion, take: Take) -> Float[Array, "frame joint
     nodes = make_nodes(motion.skeleton, limits=False)
     matches = match_targets(motion.skeleton, nodes, TargetNames.of(take))
     weights = _sensor_weights(take, matches)
-    noise, recording = _noise_of_bones(motion, recording_of(take), matches, weights)
+    recording = recording_of(take)
+    noise, outlier = _noise_of_bones(motion, recording, matches, weights)
     scale, scaled = _limit_weights(noise**-2.0, weights)
-    sd = rotation_sd(motion, recording, matches, *scaled, WEAK_PRIOR)
-    return np.asarray(np.sqrt(scale) * sd)
+    sd = rotation_sd(motion, recording, matches, *scaled, WEAK_PRIOR, outlier)
+    sd *= np.sqrt(scale)
+    return sd
 
 
 def _limit_weights(
@@ -96,8 +99,11 @@ def rotation_sd(
     weight: Float[Array, " marker"],
     sensor_weight: Float[Array, "attached 2"],
     prior: float,
+    outlier: Bool[Array, "frame marker"] | None = None,
 ) -> Float[Array, "frame joint 3"]:
     """Return the standard deviations of `angle_sd_of_targets` for given variances.
+
+    Frames are worked on in blocks: the poses of all nodes are as large as the take.
 
     Args:
         motion: The poses.
@@ -106,17 +112,26 @@ def rotation_sd(
         weight: One over the variance of each marker along an axis, 1 / m^2.
         sensor_weight: The same of each sensor's position and rotation.
         prior: Information on every angle beside the targets, in 1 / rad^2.
+        outlier: Matched markers that do not count; none when left out.
     """
     # numba is slow to import
     from marey.articulated.covariance_kernel import write_rotation_variances
 
     problem, nodes = _problem(motion.skeleton, matches, weight, sensor_weight)
-    variance = np.zeros((motion.n_frames, motion.skeleton.n_joints, 3))
+    sd = np.zeros((motion.n_frames, motion.skeleton.n_joints, 3))
     joints = nodes.moving_joints, nodes.first_node_of_joint, nodes.node_of_joint
     priors = np.full(len(nodes.tree.parent) + 1, prior)
-    pose = _node_pose(motion, nodes)
-    write_rotation_variances(problem, recording, pose, priors, joints, variance)
-    return _observed(np.sqrt(np.maximum(variance, 0.0)))
+    for frames in _blocks(motion.n_frames):
+        points, sensors = recording[0][frames], recording[1][frames]
+        if outlier is not None:
+            points = points.copy()
+            frame, marker = np.nonzero(outlier[frames])
+            points[frame, matches.column[marker]] = np.nan
+        pose, variance = _node_pose(motion, nodes, frames), sd[frames]
+        seen = points, sensors
+        write_rotation_variances(problem, seen, pose, priors, joints, variance)
+        variance[:] = _observed(np.sqrt(np.maximum(variance, 0.0)))
+    return sd
 
 
 def angle_sd_of_playback(motion: Motion, take: Take) -> Float[Array, "frame joint 3"]:
@@ -154,10 +169,16 @@ def _observed(sd: Float[Array, "frame joint 3"]) -> Float[Array, "frame joint 3"
     return np.where(sd < UNKNOWN_ANGLE_SD, sd, np.nan)
 
 
-def _node_pose(motion: Motion, nodes: Nodes) -> tuple[Array, Array]:
+def _blocks(n_frames: int) -> Iterator[slice]:
+    """Yield consecutive frames, as many as are worked on at once."""
+    for first in range(0, n_frames, BLOCK_FRAMES):
+        yield slice(first, first + BLOCK_FRAMES)
+
+
+def _node_pose(motion: Motion, nodes: Nodes, frames: slice) -> tuple[Array, Array]:
     """Return positions of the root and rotations of the nodes, for the kernels."""
-    root = np.ascontiguousarray(motion.T_world_root[:, :3, 3])
-    return root, np.ascontiguousarray(nodes.node_rotations(motion.wxyz))
+    root = np.ascontiguousarray(motion.T_world_root[frames, :3, 3])
+    return root, np.ascontiguousarray(nodes.node_rotations(motion.wxyz[frames]))
 
 
 def _problem(
@@ -180,8 +201,8 @@ def _noise_of_bones(
     recording: Recording,
     matches: TargetMatches,
     sensor_weight: Float[Array, "attached 2"],
-) -> tuple[Float[Array, " marker"], Recording]:
-    r"""Return the noise of every marker along an axis, and the take without outliers.
+) -> tuple[Float[Array, " marker"], Bool[Array, "frame marker"] | None]:
+    r"""Return the noise of every marker along an axis, and what are outliers.
 
     The markers of a bone share their noise, :math:`s^2 = \sum r^2 / \sum (3 - h)` over
     a sample of frames, with residuals r and leverages h. One degree of freedom of the
@@ -189,7 +210,7 @@ def _noise_of_bones(
     """
     residual_m = _residuals(motion, recording, matches, sensor_weight)
     if not np.isfinite(residual_m).any():
-        return np.ones(len(matches.marker)), recording
+        return np.ones(len(matches.marker)), None
     sample = evenly_spaced(motion.n_frames)
     rough = max(float(np.nanmedian(residual_m)), SMALLEST_NOISE_M)
     part = recording[0][sample], recording[1][sample]
@@ -199,12 +220,9 @@ def _noise_of_bones(
     noise = _pool(residual_m[sample], freedom, bone)
     outlier = residual_m > CERTAIN_SD * noise
     if not outlier.any():
-        return noise, recording
+        return noise, None
     residual_m[outlier] = np.nan
-    points = recording[0].copy()
-    frame, marker = np.nonzero(outlier)
-    points[frame, matches.column[marker]] = np.nan
-    return _pool(residual_m[sample], freedom, bone), (points, recording[1])
+    return _pool(residual_m[sample], freedom, bone), outlier
 
 
 def _residuals(
@@ -216,8 +234,13 @@ def _residuals(
     """Return the distance of every marker from its model position, in metres."""
     unit = np.ones(len(matches.marker))
     (tree, targets, _), nodes = _problem(motion.skeleton, matches, unit, sensor_weight)
-    pose = _node_pose(motion, nodes)
-    return marker_residuals(targets, tree, recording[0], *pose)
+    parts = (
+        marker_residuals(
+            targets, tree, recording[0][frames], *_node_pose(motion, nodes, frames)
+        )
+        for frames in _blocks(motion.n_frames)
+    )
+    return np.concatenate(list(parts))
 
 
 def _freedom(
@@ -234,8 +257,7 @@ def _freedom(
 
     _, weights = _limit_weights(weight, sensor_weight)
     problem, nodes = _problem(motion.skeleton, matches, *weights)
-    root, q = _node_pose(motion, nodes)
-    pose = np.ascontiguousarray(root[sample]), np.ascontiguousarray(q[sample])
+    pose = _node_pose(motion, nodes, sample)
     points, sensors = map(np.ascontiguousarray, recording)
     leverage = np.zeros((len(pose[0]), len(weight)))
     prior = np.full(len(nodes.tree.parent) + 1, WEAK_PRIOR)

@@ -249,7 +249,12 @@ def _with_priors(
     prior.add_marker_priors(m, 0.5 * initial.size)
     known = tuple(name for name in model.names if name in pose.joints)
     return Initialisation(
-        person, initial, prior, MIN_SKIN_NOISE_M, landmark_joints=known
+        person,
+        initial,
+        prior,
+        MIN_SKIN_NOISE_M,
+        landmark_joints=known,
+        fits_center_motion=bool(known),
     )
 
 

@@ -8,7 +8,7 @@ from marey.anatomy import names as vrm
 from marey.anatomy.name_schemes import recognise_joints
 from marey.anatomy.naming import MIN_SIDE_CONFIDENCE, Naming
 from marey.bodies import Bodies
-from marey.cleaning import check_person_unit
+from marey.cleaning import find_doubtful_unit
 from marey.joints import JointFits
 from marey.numerics import Bool, Shaped
 from marey.numerics.thresholds import SKIN_MOTION_M
@@ -147,7 +147,7 @@ def _unit_findings(fit: BodyFit) -> Iterator[Finding]:
     people = [sorted(one.names) for one in fit.namings if one.kind == "human"]
     for bodies in fit.bodies:
         position = bodies.T_world_body[..., :3, 3]
-        doubt = check_person_unit(
+        doubt = find_doubtful_unit(
             bodies.take, [position[:, person] for person in people]
         )
         if doubt:

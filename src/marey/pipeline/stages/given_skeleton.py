@@ -10,6 +10,8 @@ from marey.attach import strip
 from marey.errors import OptionError
 from marey.io import read_skeleton
 from marey.motion import Motion
+from marey.numerics import geometry
+from marey.numerics.thresholds import FEW, OUTLIER_SD, SKIN_MOTION_M
 from marey.pipeline.options import SkeletonSource, SolveOptions
 from marey.segmentation import labels_contradict_motion
 from marey.skeleton import Skeleton, marker_columns
@@ -20,8 +22,9 @@ def prepare_skeleton(options: SolveOptions, takes: Sequence[Take]) -> SolveOptio
     """Return options with the skeleton as it can be used with these takes.
 
     If all takes show its markers or sensors by name, these determine bodies and tree.
-    Otherwise, and if its bones may change, it comes back without them: the takes are
-    solved freely, and what they show is put on it (`marey.attach`).
+    Otherwise, if its bones may change, or if its sensors sit elsewhere than before, it
+    comes back without them: the takes are solved freely, and what they show is put on
+    it (`marey.attach`).
 
     Raises:
         FormatError: If the skeleton's file cannot be read.
@@ -43,8 +46,10 @@ def prepare_skeleton(options: SolveOptions, takes: Sequence[Take]) -> SolveOptio
         return replace(
             options, skeleton=skeleton, segment="template", template=skeleton, tree={}
         )
-    if options.fit == "rigid" and _shows_sensors(skeleton, takes):
-        return replace(options, skeleton=skeleton, tree=_sensor_parents(skeleton))
+    if _has_sensors_by_name(skeleton, takes):
+        options = replace(options, tree=_sensor_parents(skeleton))
+        if options.fit == "rigid" and _sensors_stay(skeleton, takes):
+            return replace(options, skeleton=skeleton)
     bare = strip(skeleton)
     if not _is_made_alike(skeleton, takes):
         unknown = np.full_like(skeleton.length_sd, np.nan)
@@ -101,12 +106,34 @@ def _has_markers(skeleton: Skeleton, take: Take) -> bool:
     return not labels_contradict_motion(take.points[:, column[column >= 0]], bodies)
 
 
-def _shows_sensors(skeleton: Skeleton, takes: Sequence[Take]) -> bool:
-    """Return whether the takes have the sensors of the skeleton."""
+def _has_sensors_by_name(skeleton: Skeleton, takes: Sequence[Take]) -> bool:
+    """Return whether all takes have the sensors of the skeleton, and it has some."""
     return bool(skeleton.sensor_names) and all(
         (match_labels(skeleton.sensor_names, take.sensor_names) >= 0).all()
         for take in takes
     )
+
+
+def _sensors_stay(skeleton: Skeleton, takes: Sequence[Take]) -> bool:
+    """Return whether the sensors sit on the bones where the skeleton has them.
+
+    The sensors of both bones of a joint show where it is. If half of the joints are
+    always apart by more than skin moves, the sensors were attached again. A few frames
+    are enough to stay: sensors may slip later in a take.
+    """
+    row_of = {joint: row for row, joint in enumerate(skeleton.sensor_joint.tolist())}
+    gaps = []
+    for take in takes:
+        column = match_labels(skeleton.sensor_names, take.sensor_names)
+        T_joint_sensor = skeleton.T_joint_sensor
+        T = take.T_world_sensor[:, column] @ geometry.inverse(T_joint_sensor)
+        for joint, row in row_of.items():
+            above = row_of.get(int(skeleton.parent[joint]), -1)
+            from_parent = geometry.apply(T[:, above], skeleton.offset[joint])
+            gap = geometry.lengths(T[:, row, :3, 3] - from_parent)
+            if above >= 0 and np.isfinite(gap).any():
+                gaps.append(float(np.nanquantile(gap, FEW)))
+    return not gaps or float(np.median(gaps)) < OUTLIER_SD * SKIN_MOTION_M
 
 
 def _sensor_parents(skeleton: Skeleton) -> dict[str, str]:
