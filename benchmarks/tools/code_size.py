@@ -25,11 +25,12 @@ or dict, except
 - guards, counted apart: caps (MAX_ITERATIONS and the like), floors (TINY, ROUNDING) up
   to 1e-4, all values up to 1e-9, and bounds of memory, caches and messages (BYTES,
   PER_CHUNK, CACHED, LISTED, LONGEST); in folders that serve (SERVING) also times to
-  wait (PAUSE_S, TIMEOUT_S, seconds) and what a sender may ask for (MAX_QUEUE, MAX_CLIENTS);
+  wait (PAUSE_S, TIMEOUT_S, seconds) and what a sender may ask for (MAX_QUEUE,
+  MAX_CLIENTS);
 - coefficients of formulas, counted apart: whole numbers up to 12 in sums, products and
   quotients inside a function (dimensions, 4/3 of a sphere) or named as degrees of
-  freedom (POSE_FREEDOM), divisors of Taylor series (24, 120 ...), and every other 3 inside a function, since
-  space has three dimensions and three points fix a pose;
+  freedom (POSE_FREEDOM), divisors of Taylor series (24, 120 ...), and every other 3
+  inside a function, since space has three dimensions and three points fix a pose;
 - published values, counted apart: a comment or docstring of the constant names a
   source, such as "Winter 2009", "29 (1996)" or "RFC 3550", or says "published"; and the
   whole numbers of network protocols: all below live/codecs, and every PORT.

@@ -16,8 +16,8 @@ from marey.numerics.procrustes import points_seen
 from marey.numerics.resampling import evenly_spaced
 from marey.numerics.robust import ABS_Q90_SD, Q10_Q90_SD, finite_median
 from marey.numerics.thresholds import (
-    FRAMES_PER_CHUNK,
     FEW,
+    FRAMES_PER_CHUNK,
     MIN_POSE_POINTS,
     MIN_SAMPLES,
     MOST,

@@ -10,8 +10,8 @@ import numpy as np
 from marey.motion import Motion
 from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.numerics.thresholds import (
-    FRAMES_PER_CHUNK,
     FEW,
+    FRAMES_PER_CHUNK,
     MARKER_NOISE_M,
     VELOCITY_TIME_S,
 )
