@@ -39,6 +39,7 @@ LAYERS = (  # from the ground up
 )
 NEVER_IMPORTED = {"cli", "__main__", "viewer"}
 MOST_MODULES = 12
+REGISTERED = ("io/formats", "segmentation/methods", "cli/commands")
 """Modules in one folder: more are more than one idea."""
 
 SPELL_OUT_BODIES = ("anatomy", "calibration", "io", "live.codecs", "papers", "synth")
@@ -176,8 +177,13 @@ def test_nothing_prints_outside_the_command_line():
 
 
 def test_no_folder_holds_more_than_one_idea():
+    """Folders of a registry grow by one entry in one file."""
     folders = Counter(path.parent for path in MODULES.values() if path.stem != FACE)
-    crowded = {str(folder): n for folder, n in folders.items() if n > MOST_MODULES}
+    crowded = {
+        str(folder): n
+        for folder, n in folders.items()
+        if n > MOST_MODULES and not str(folder).endswith(REGISTERED)
+    }
     assert crowded == {}
 
 

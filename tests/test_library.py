@@ -594,6 +594,12 @@ def test_the_skeleton_labels_a_take_that_has_no_labels():
     bare = replace(shuffled, labels=labels)
     found = label_take(bare, solution.skeleton, solution.motion)
     assert found.labels == shuffled.labels
+    # A point of something else, 9 cm from where a marker was that is not seen.
+    points = bare.points.copy()
+    points[:, 0, 2] += 0.09
+    moved = replace(bare, points=points)
+    found = label_take(moved, solution.skeleton, solution.motion)
+    assert found.labels == (labels[0], *shuffled.labels[1:])
 
 
 def test_a_take_of_another_subject_is_reported_and_solved_by_itself():

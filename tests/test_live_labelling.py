@@ -75,6 +75,36 @@ def test_ghosts_take_no_name_for_long(walk, rng):
     assert len({name_of(frame, point) for point in points[-1]}) == len(points[0])
 
 
+@pytest.mark.parametrize(("n_seen", "is_kept"), [(6, False), (18, True)])
+def test_a_point_that_was_seen_for_a_while_keeps_its_name(n_seen, is_kept):
+    """It is no reflection: after 30 frames no other point gets its name."""
+    still = np.array([[0.0, 0.0, 1.0], [0.5, 0.0, 1.0], [0.0, 0.5, 1.0]])
+    seen = np.vstack([still, [3.0, 3.0, 1.0]])
+    labeller = PointLabeller()
+    for i in range(n_seen):
+        frame = labeller.label(bare(i, seen))
+    name = name_of(frame, seen[-1])
+    for i in range(n_seen, n_seen + 30):
+        labeller.label(bare(i, still))
+    other = np.array([-3.0, -3.0, 1.0])
+    frame = labeller.label(bare(n_seen + 30, np.vstack([still, other])))
+    assert (name_of(frame, other) != name) is is_kept
+
+
+def test_a_lost_point_moves_as_the_rigid_part_around_it(rng):
+    """What is further away, across a joint, has no say in where it is expected."""
+    limb = np.vstack([np.zeros(3), 0.1 * rng.normal(size=(6, 3))])
+    rest = np.array([0.0, 1.0, 0.0]) + 0.3 * rng.normal(size=(20, 3))
+    labeller = PointLabeller()
+    for i in range(90):
+        moved = limb + [0.01 * max(i - 30, 0), 0.0, 0.0]
+        seen = moved[1:] if 30 <= i < 89 else moved
+        frame = labeller.label(bare(i, np.vstack([seen, rest])))
+        if i == 29:
+            name = name_of(frame, moved[0])
+    assert name_of(frame, moved[0]) == name
+
+
 def test_a_tracked_skeleton_names_its_lost_markers(walk):
     """Markers that the sender lost come as bare points: the skeleton knows them."""
     skeleton, take = walk

@@ -129,7 +129,7 @@ def test_a_report_has_it(walk):
 def test_measures_and_plants_do_not_depend_on_blocks_of_frames(walk, monkeypatch):
     take, motion = walk
     whole = mark_contacts(motion, take)
-    monkeypatch.setattr("marey.pose.contact.points.BLOCK_FRAMES", 37)
+    monkeypatch.setattr("marey.pose.contact.points.FRAMES_PER_CHUNK", 37)
     cut = mark_contacts(motion, take)
     assert len(whole.contacts) > 4
     for one, other in zip(whole.contacts, cut.contacts, strict=True):
@@ -137,7 +137,7 @@ def test_measures_and_plants_do_not_depend_on_blocks_of_frames(walk, monkeypatch
         np.testing.assert_allclose(one.anchor, other.anchor, atol=1e-12)
     monkeypatch.undo()
     found = measure_motion(whole, take)
-    monkeypatch.setattr("marey.pose.contact.points.BLOCK_FRAMES", 37)
+    monkeypatch.setattr("marey.pose.contact.points.FRAMES_PER_CHUNK", 37)
     again = measure_motion(whole, take)
     np.testing.assert_allclose(again.distances, found.distances, atol=1e-12)
     assert again.skate_of_joint == pytest.approx(found.skate_of_joint)

@@ -95,6 +95,19 @@ def test_a_change_of_rate_is_counted_once():
     assert found.rate == pytest.approx(50.0)
 
 
+@pytest.mark.parametrize(("rate", "n_changes"), [(105.0, 0), (118.0, 1)])
+def test_a_rate_that_differs_by_a_tenth_is_another_one(rate, n_changes):
+    times = np.concatenate([np.arange(200) / RATE, 2.0 + np.arange(200) / rate])
+    found = measured(frame(i, time=float(t)) for i, t in enumerate(times))
+    assert found.rate_changes == n_changes
+
+
+def test_a_new_rate_is_known_after_as_many_frames_as_measure_it():
+    times = np.concatenate([np.arange(200) / RATE, 2.0 + np.arange(40) / 50.0])
+    found = measured(frame(i, time=float(t)) for i, t in enumerate(times))
+    assert found.rate == pytest.approx(50.0)
+
+
 @pytest.mark.parametrize("rate", [60.0, 120.0, 240.0])
 def test_a_clock_of_milliseconds_shows_the_true_rate(rate):
     """MXTP02 sends whole milliseconds: periods of 4 and 5 ms at 240 Hz."""

@@ -25,11 +25,12 @@ or dict, except
 - guards, counted apart: caps (MAX_ITERATIONS and the like), floors (TINY, ROUNDING) up
   to 1e-4, all values up to 1e-9, and bounds of memory, caches and messages (BYTES,
   PER_CHUNK, CACHED, LISTED, LONGEST); in folders that serve (SERVING) also times to
-  wait (PAUSE_S, seconds) and what a sender may ask for (MAX_QUEUE, MAX_CLIENTS);
+  wait (PAUSE_S, TIMEOUT_S, seconds) and what a sender may ask for (MAX_QUEUE,
+  MAX_CLIENTS);
 - coefficients of formulas, counted apart: whole numbers up to 12 in sums, products and
-  quotients inside a function (dimensions, degrees of freedom, 4/3 of a sphere),
-  divisors of Taylor series (24, 120 ...), and every other 3 inside a function, since
-  space has three dimensions and three points fix a pose;
+  quotients inside a function (dimensions, 4/3 of a sphere) or named as degrees of
+  freedom (POSE_FREEDOM), divisors of Taylor series (24, 120 ...), and every other 3
+  inside a function, since space has three dimensions and three points fix a pose;
 - published values, counted apart: a comment or docstring of the constant names a
   source, such as "Winter 2009", "29 (1996)" or "RFC 3550", or says "published"; and the
   whole numbers of network protocols: all below live/codecs, and every PORT.
@@ -95,7 +96,7 @@ DIMENSIONS = 3
 CAP = re.compile(r"ITERATIONS|_BYTES|_PER_CHUNK|_CACHED|_LISTED|LONGEST_|NICENESS")
 FLOOR = re.compile(r"TINY|ROUNDING")
 LIMIT = re.compile(
-    r"(?:PAUSE|RETRY|FLUSH|CONNECT|BUFFER|INTERRUPT)_S|seconds"
+    r"(?:PAUSE|RETRY|FLUSH|CONNECT|BUFFER|INTERRUPT|TIMEOUT)_S|seconds"
     r"|MAX_(?:QUEUE|CLIENTS|CHANNELS|ATTEMPTS|DEPTH|NAMES|SEGMENTS|CHARACTERS)"
 )
 PORT = re.compile(r"(?:\w+_)?PORT")
@@ -111,8 +112,8 @@ STRUCTURE_KEYWORDS = re.compile(
 )
 SHAPE_FIRST = re.compile(r"zeros|empty|ones|full|eye|identity")
 SHAPE_ALL = re.compile(
-    r"Array|arange|broadcast_to|empty_array|moveaxis|range|repeat|reshape|round|slice|swapaxes|tile"
-    r"|to_bytes|transpose"
+    r"Array|aligned_zeros|arange|broadcast_to|empty_array|moveaxis|range|repeat|reshape"
+    r"|round|slice|swapaxes|tile|to_bytes|transpose"
 )
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -367,7 +368,9 @@ def describe_constant(
         status = "guard"
     elif is_protocol(module, name, value):
         status = "published"
-    elif place == "function" and is_coefficient(chain, value):
+    elif is_freedom(name, value) or (
+        place == "function" and is_coefficient(chain, value)
+    ):
         status = "formula"
     else:
         text = f"{name} {prose_of(module, literal, assigned)}"
@@ -382,6 +385,11 @@ def is_guard(name: str, value: float) -> bool:
     """Whether a number only bounds effort, memory, text or rounding."""
     is_floor = value <= LARGEST_FLOOR and FLOOR.search(name)
     return bool(value <= SMALLEST or CAP.search(name) or is_floor)
+
+
+def is_freedom(name: str, value: float) -> bool:
+    """Whether a number counts degrees of freedom."""
+    return name.endswith("_FREEDOM") and value in range(LARGEST_COEFFICIENT + 1)
 
 
 def is_limit(module: Module, name: str) -> bool:

@@ -380,7 +380,7 @@ def _add_toes(skeleton: Skeleton, side: str, stature: float) -> Skeleton:
         return np.asarray(np.sqrt(length**2 - drop**2) * FORWARD - drop * UP)
 
     skeleton = _append(skeleton, toes, foot, slope_down(TOES_OF_STATURE, 0.5))
-    tip = slope_down(TIP_OF_STATURE, 0.25)
+    tip = slope_down(TIP_OF_STATURE, 0.5 * 0.5)
     return _append(skeleton, f"{toes}_end", toes, tip)
 
 

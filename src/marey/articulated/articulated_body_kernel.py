@@ -23,8 +23,12 @@ from marey.numerics.jit import lean
 from marey.numerics.lanes_kernel import select_positive
 from marey.numerics.vector3_kernel import cross, dot
 
-N_BODY = 27
-"""Numbers of a form: J (6: xx, xy, xz, yy, yz, zz), F (9), M (6), torque, force."""
+J, F, M = slice(0, 6), slice(6, 15), slice(15, 21)
+TORQUE, FORCE = slice(21, 24), slice(24, 27)
+"""Numbers of a form; those of J and M are xx, xy, xz, yy, yz, zz."""
+
+N_BODY = FORCE.stop
+"""How many these are."""
 
 
 @lean

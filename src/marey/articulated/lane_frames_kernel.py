@@ -44,11 +44,12 @@ MIN_SEEN_SHARE = 0.5
 """Share of a node's targets that must not be outliers for a pose to be good. Higher
 tries again more often. Chosen by hand."""
 
-N_RESULTS = 8
-COST, WEIGHT, DECREASE, COMPARED, TOTAL, STEP, MARGIN, OUTLIERS = range(N_RESULTS)
+COST, WEIGHT, DECREASE, COMPARED, TOTAL, STEP, MARGIN, OUTLIERS = range(8)
 """Numbers of one iteration: cost of the targets, their weight, the predicted decrease,
 the cost with the prior of the step before and with that of this one, the square of the
 step, the margin to the limits, and whether a node has outliers (not negative)."""
+
+N_RESULTS = OUTLIERS + 1
 
 
 class LaneFrames(NamedTuple):
@@ -78,20 +79,19 @@ class LaneFrames(NamedTuple):
 
 def make_lanes(n_nodes: int, n_markers: int) -> LaneFrames:
     """Return room for frames side by side."""
-    quaternions, vectors = (n_nodes, 4), (n_nodes, 3)
     return LaneFrames(
         root=aligned_zeros(3),
-        q=aligned_zeros(*quaternions),
+        q=aligned_zeros(n_nodes, 4),
         base_root=aligned_zeros(3),
-        base=aligned_zeros(*quaternions),
+        base=aligned_zeros(n_nodes, 4),
         expected_root=aligned_zeros(3),
-        expected=aligned_zeros(*quaternions),
+        expected=aligned_zeros(n_nodes, 4),
         origin=aligned_zeros(3),
         R=aligned_zeros(n_nodes, 3, 3),
-        c=aligned_zeros(*vectors),
-        axis=aligned_zeros(*vectors),
-        rotation=aligned_zeros(*vectors),
-        move=aligned_zeros(*vectors),
+        c=aligned_zeros(n_nodes, 3),
+        axis=aligned_zeros(n_nodes, 3),
+        rotation=aligned_zeros(n_nodes, 3),
+        move=aligned_zeros(n_nodes, 3),
         body=aligned_zeros(n_nodes, N_BODY),
         share=aligned_zeros(n_nodes + 1),
         information=aligned_zeros(n_nodes + 1),
@@ -173,7 +173,7 @@ def _sum_markers(targets, lanes, i, robust):
     body[18], body[19], body[20] = w, zero, w
     body[21], body[22], body[23] = tx, ty, tz
     body[24], body[25], body[26] = fx, fy, fz
-    outliers = select_positive(n_seen - 1.5, MIN_SEEN_SHARE * n_seen - kept, -1.0)
+    outliers = select_positive(n_seen - 1.0, MIN_SEEN_SHARE * n_seen - kept, -1.0)
     return cost, w, outliers
 
 

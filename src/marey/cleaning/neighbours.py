@@ -16,8 +16,8 @@ from marey.numerics.procrustes import points_seen
 from marey.numerics.resampling import evenly_spaced
 from marey.numerics.robust import ABS_Q90_SD, Q10_Q90_SD, finite_median
 from marey.numerics.thresholds import (
-    BLOCK_FRAMES,
     FEW,
+    FRAMES_PER_CHUNK,
     MIN_POSE_POINTS,
     MIN_SAMPLES,
     MOST,
@@ -337,8 +337,8 @@ class MarkerPredictor:
         It is known for a step of one frame that follows a step of one frame.
         """
         size = np.full(self.points.shape[:2], np.inf)
-        for first in range(0, len(size) - 2, BLOCK_FRAMES):
-            points = self.points[first : first + BLOCK_FRAMES + 2]
+        for first in range(0, len(size) - 2, FRAMES_PER_CHUNK):
+            points = self.points[first : first + FRAMES_PER_CHUNK + 2]
             change = points[2:] - 2.0 * points[1:-1] + points[:-2]
             size[first + 2 : first + 2 + len(change)] = geometry.lengths(change)
         size[np.isnan(size)] = np.inf

@@ -154,7 +154,7 @@ class SourceDigestLocator:
         return source_digest(self._source)
 
     def get_disambiguator(self) -> str:
-        """Return what tells kernels of one name, and versions of one kernel, apart.
+        """Return what distinguishes kernels of one name and versions of one kernel.
 
         Numba opens the index of a kernel before it compares sources, and fails if that
         index refers to a type of a module that no longer exists.

@@ -341,7 +341,7 @@ class _Run:
             self._report(record, outcome.seconds)
 
     def _report(self, record: Record, seconds: float) -> None:
-        """Count a take that is over, and tell the caller."""
+        """Count a take that is over, and report it to the caller."""
         self.summary.codes.update(record.facts.get("codes", {}))
         if record.state != "done":
             self.summary.failed[record.name] = record.error

@@ -18,7 +18,7 @@ from marey.live.address import parse_address
 from marey.live.frame import Frame
 from marey.live.intake import Intake
 from marey.live.learning import Learner, Learnt
-from marey.live.learning.learner import MAX_SECONDS
+from marey.live.learning.learner import TIMEOUT_S
 from marey.live.posing.performers import Performers
 from marey.live.posing.tracking import LivePose
 from marey.live.recording.switch import RecordingSwitch
@@ -35,10 +35,6 @@ SkeletonSource = Skeleton | str | PathLike[str] | None
 STALE_S = 0.5
 """Seconds after which the newest pose is not live any more. Higher shows a frozen
 figure for longer. Chosen by hand."""
-
-USUAL_RATE = 100.0
-"""Frames per second for which trackers are made while the rate is not known; they are
-made anew when it is."""
 
 RECENT_FRAMES = 16
 """Newest frames in which the poses of a new skeleton converge before it is shown.
@@ -86,9 +82,9 @@ class Stream(Iterator[LivePose]):
         self._frames: deque[Frame] = deque(maxlen=RECENT_FRAMES)
         addresses = [parse_address(text) for text in to]
         recorded = [one for one in addresses if one.scheme == RECORD]
-        # Kernels load before the sender is connected, whatever the rate: frames that
-        # come meanwhile would wait, and overflow its buffer.
-        self._performers.prepare(USUAL_RATE)
+        # Kernels load before the sender is connected, at any rate, since its own is not
+        # known: frames that come meanwhile would wait, and overflow its buffer.
+        self._performers.prepare(1.0)
         with ExitStack() as opened:
             self._sinks = [
                 open_sink(one.text) for one in addresses if one.scheme != RECORD
@@ -180,7 +176,7 @@ class Stream(Iterator[LivePose]):
             n_frames = learner.latest.n_frames if learner.latest else 0
             trouble = (
                 f"the skeleton is that of the first {n_frames} frames: the last "
-                f"estimate took longer than {MAX_SECONDS:g} s; solve the recording"
+                f"estimate took longer than {TIMEOUT_S:g} s; solve the recording"
             )
         found = self.statistics.findings()
         if not trouble:

@@ -16,7 +16,7 @@ from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.numerics.thresholds import MIN_POSE_POINTS
 from marey.skeleton import Skeleton, rotating_joints
 
-MAX_ROUNDS = 10
+MAX_ITERATIONS = 10
 """Most rounds of pose and labels; two or three are usual. Chosen by hand."""
 
 MAX_SEEDS = 24
@@ -87,7 +87,7 @@ def recognise_skeleton(skeleton: Skeleton, frame: Frame, rate: float) -> Recogni
     if not found:
         return NOT_FOUND
     tracker, cost = SkeletonTracker(skeleton, rate), GATE_M
-    for _ in range(MAX_ROUNDS):
+    for _ in range(MAX_ITERATIONS):
         labels = tuple(skeleton.marker_labels[marker] for marker in found)
         known = Frame(number=0, points=points[[*found.values()]], labels=labels)
         pose = tracker.update(known)

@@ -50,7 +50,7 @@ class StreamStatistics:
     """Frames whose number had come before; they are not used."""
 
     restarts: int = 0
-    """How often the sender began to count anew."""
+    """How often the sender began to count from the start again."""
 
     rate: float = nan
     """Frames per second by the sender's clock, over some frames; NaN at first."""
@@ -84,7 +84,10 @@ class StreamStatistics:
             "frames-lost": (self.lost, f"{share:.1%} of the frames did not come"),
             "frames-reordered": (self.reordered, "frames came late, out of order"),
             "frames-repeated": (self.repeated, "frames came twice; one was used"),
-            "stream-restarted": (self.restarts, "the sender began to count anew"),
+            "stream-restarted": (
+                self.restarts,
+                "the sender began to count from the start",
+            ),
             "rate-changed": (self.rate_changes, "the frame rate changed"),
             "clock-jumped": (self.clock_jumps, "the sender's clock jumped"),
             "stream-stalled": (
@@ -127,7 +130,7 @@ class StreamClock:
             self._start(frame)
             return True
         step = frame.number - newest.number
-        if abs(step) >= WINDOW_FRAMES or self._counts_anew(newest, frame, step):
+        if abs(step) >= WINDOW_FRAMES or self._counts_from_start(newest, frame, step):
             self._start(frame)
             measured.restarts += 1
             return True
@@ -141,7 +144,7 @@ class StreamClock:
         self.newest = frame
         return True
 
-    def _counts_anew(self, newest: Frame, frame: Frame, step: int) -> bool:
+    def _counts_from_start(self, newest: Frame, frame: Frame, step: int) -> bool:
         """Return whether an old number comes too late for a packet that was held up."""
         return step <= 0 and frame.arrival - newest.arrival > RESTART_S
 

@@ -34,9 +34,10 @@ ROUNDING_SEPARATION = 1e-4
 MAX_ITERATIONS_NEWTON = 30
 NEWTON_TOLERANCE = 1e-9
 
-# Rows of `lanes_room` beyond the points: the upper rows of a pose.
-POSE_ROWS = 3
-N_NUMBERS = 7
+# What `lanes_room` has of each point, and of the upper rows of the pose behind them.
+WEIGHT, X_B, Y_B, Z_B, X_A, Y_A, Z_A = range(7)
+N_NUMBERS = Z_A + 1
+SEPARATION = Z_A
 
 # One signature for every memory layout, so that one compilation serves all callers.
 SETS = types.Array(float64, 3, "A", readonly=True)
@@ -390,7 +391,7 @@ def _any_eigenvector(work):
 @njit(cache=True, **NO_WRAPPERS)
 def lanes_room(n_points):
     """Return room for `fit_side_by_side`: weight and both points, then the poses."""
-    return np.empty((n_points + POSE_ROWS, N_NUMBERS, LANES))
+    return np.empty((n_points + 3, N_NUMBERS, LANES))
 
 
 @lean
@@ -398,10 +399,10 @@ def _fill_lane(points_b, points_a, weights, room, lane):
     """Write two point sets to a lane; unknown points get no weight."""
     for i in range(len(weights)):
         if _known(points_b[i], points_a[i], weights[i]):
-            room[i, 0, lane] = weights[i]
+            room[i, WEIGHT, lane] = weights[i]
             for k in range(3):
-                room[i, 1 + k, lane] = points_b[i, k]
-                room[i, 4 + k, lane] = points_a[i, k]
+                room[i, X_B + k, lane] = points_b[i, k]
+                room[i, X_A + k, lane] = points_a[i, k]
         else:
             for k in range(N_NUMBERS):
                 room[i, k, lane] = 0.0
@@ -410,30 +411,32 @@ def _fill_lane(points_b, points_a, weights, room, lane):
 @lean
 def _fit_lanes(sets):
     """Write the poses of point sets side by side; last, which are determined."""
-    n_points = len(sets) - POSE_ROWS
+    n_points = len(sets) - 3
     zero = spread(0.0)
     total, mean_b, mean_a = zero, (zero, zero, zero), (zero, zero, zero)
     for i in range(n_points):
         one = sets[i]
-        total += one[0]
-        mean_b = _sum_weighted(mean_b, one[0], (one[1], one[2], one[3]))
-        mean_a = _sum_weighted(mean_a, one[0], (one[4], one[5], one[6]))
+        weight = one[WEIGHT]
+        total += weight
+        mean_b = _sum_weighted(mean_b, weight, (one[X_B], one[Y_B], one[Z_B]))
+        mean_a = _sum_weighted(mean_a, weight, (one[X_A], one[Y_A], one[Z_A]))
     inverse = _divide(1.0, total)
     mean_b, mean_a = _scaled(inverse, mean_b), _scaled(inverse, mean_a)
     H, twice_bound = ((zero, zero, zero), (zero, zero, zero), (zero, zero, zero)), zero
     for i in range(n_points):
         one = sets[i]
-        b = one[1] - mean_b[0], one[2] - mean_b[1], one[3] - mean_b[2]
-        a = one[4] - mean_a[0], one[5] - mean_a[1], one[6] - mean_a[2]
-        twice_bound += one[0] * (dot(a, a) + dot(b, b))
+        weight = one[WEIGHT]
+        b = one[X_B] - mean_b[0], one[Y_B] - mean_b[1], one[Z_B] - mean_b[2]
+        a = one[X_A] - mean_a[0], one[Y_A] - mean_a[1], one[Z_A] - mean_a[2]
+        twice_bound += weight * (dot(a, a) + dot(b, b))
         H = (
-            _sum_weighted(H[0], one[0] * b[0], a),
-            _sum_weighted(H[1], one[0] * b[1], a),
-            _sum_weighted(H[2], one[0] * b[2], a),
+            _sum_weighted(H[0], weight * b[0], a),
+            _sum_weighted(H[1], weight * b[1], a),
+            _sum_weighted(H[2], weight * b[2], a),
         )
     w, x, y, z, separation = _separated_eigenvector(H, 0.5 * twice_bound)
     _write_pose(_rotation_rows(w, x, y, z), mean_b, mean_a, sets[n_points:])
-    sets[n_points, N_NUMBERS - 1] = separation
+    sets[n_points, SEPARATION] = separation
 
 
 @lean
@@ -452,14 +455,24 @@ def _scaled(factor, vector):
 
 
 @lean
+def _read_lane(room, lane, T):
+    """Read the pose of a lane; return whether it is determined."""
+    first = len(room) - 3
+    for i in range(3):
+        for k in range(4):
+            T[i, k] = room[first + i, k, lane]
+    _end_pose(T)
+    return room[first, SEPARATION, lane] > 0.0
+
+
+@lean
 def fit_side_by_side(points_b, points_a, weights, room, work, T):
     """Fill T (n, 4, 4) with the poses of point sets, several at a time.
 
     Where the usual way does not determine a pose, it is fitted alone. One set of points
     in b, of shape (1, m, 3), may serve all.
     """
-    n_points, sets = len(room) - POSE_ROWS, as_lanes(room)
-    last_b = len(points_b) - 1
+    sets, last_b = as_lanes(room), len(points_b) - 1
     for first in range(0, len(T), LANES):
         for lane in range(LANES):
             n = min(first + lane, len(T) - 1)
@@ -468,12 +481,7 @@ def fit_side_by_side(points_b, points_a, weights, room, work, T):
         _fit_lanes(sets)
         for lane in range(min(LANES, len(T) - first)):
             n = first + lane
-            if room[n_points, N_NUMBERS - 1, lane] > 0.0:
-                for i in range(3):
-                    for k in range(4):
-                        T[n, i, k] = room[n_points + i, k, lane]
-                _end_pose(T[n])
-            else:
+            if not _read_lane(room, lane, T[n]):
                 b = points_b[min(n, last_b)]
                 fit_pose(b, points_a[n], weights[n], work, T[n])
 

@@ -26,12 +26,17 @@ from numba.extending import (
 
 from marey.numerics.jit import FAST
 
-LANES = 4
-"""Number of lanes: a register of AVX2. With eight, numbers of a frame do not fit into
-the registers, and steps took 1.4 times as long per frame (AMD Zen 3)."""
+DOUBLE = np.dtype(np.float64).itemsize
 
-ALIGNMENT = 64
-"""Bytes of a line of the CPU's memory, which a vector does not cross."""
+REGISTER_BYTES = 32
+"""A register of AVX2. With twice as many, numbers of a frame do not fit into the
+registers, and steps took 1.4 times as long per frame (AMD Zen 3)."""
+
+LANES = REGISTER_BYTES // DOUBLE
+"""Number of lanes."""
+
+CACHE_LINE_BYTES = 64
+"""A line of the CPU's memory, which a vector does not cross."""
 
 VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 
@@ -57,8 +62,8 @@ class LanesModel(models.PrimitiveModel):
 def aligned_zeros(*shape: int) -> np.ndarray:
     """Return zeros of this shape, with lanes as a last axis, for `as_lanes`."""
     count = int(np.prod(shape)) * LANES
-    raw = np.zeros(count + ALIGNMENT // 8)
-    skip = -raw.ctypes.data % ALIGNMENT // 8
+    raw = np.zeros(count + CACHE_LINE_BYTES // DOUBLE)
+    skip = -raw.ctypes.data % CACHE_LINE_BYTES // DOUBLE
     return raw[skip : skip + count].reshape(*shape, LANES)
 
 
@@ -68,8 +73,9 @@ def _as_vector(context, builder, value, kind):
         return value
     single = context.cast(builder, value, kind, types.float64)
     empty = ir.Constant(VECTOR, ir.Undefined)
-    first = ir.Constant(ir.IntType(32), 0)
-    mask = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+    index = context.get_value_type(types.int32)
+    first = ir.Constant(index, 0)
+    mask = ir.Constant(ir.VectorType(index, LANES), [0] * LANES)
     return builder.shuffle_vector(
         builder.insert_element(empty, single, first), empty, mask
     )

@@ -58,16 +58,10 @@ def select_between(buffer, low, high, k):
             break
         elif middle > low:
             low = middle + 1
-        else:  # nothing is smaller than the pivot: pass over what is equal to it
-            middle = low
-            for i in range(low, high + 1):
-                value = buffer[i]
-                buffer[i] = buffer[middle]
-                buffer[middle] = value
-                middle += 1 if value <= pivot else 0
-            if k < middle:
+        else:  # nothing is smaller than the pivot
+            low = _pass_over_equal(buffer, low, high, pivot)
+            if k < low:
                 break
-            low = middle
     return buffer[k]
 
 
@@ -80,6 +74,18 @@ def _median_of_three_last(buffer, low, high):
         buffer[middle], buffer[high] = c, b
     elif (b < a) == (a < c):
         buffer[low], buffer[high] = c, a
+
+
+@lean
+def _pass_over_equal(buffer, low, high, pivot):
+    """Bring values up to the pivot to the front; return the place after them."""
+    middle = low
+    for i in range(low, high + 1):
+        value = buffer[i]
+        buffer[i] = buffer[middle]
+        buffer[middle] = value
+        middle += 1 if value <= pivot else 0
+    return middle
 
 
 @lean

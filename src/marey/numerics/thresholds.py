@@ -86,7 +86,7 @@ SKIN_MOTION_M = 1e-2
 """Usual motion of a marker on skin against the bone below it, in metres. Raised, looser
 joints, larger slips and bones of other lengths pass. Chosen by hand."""
 
-BLOCK_FRAMES = 4096
+FRAMES_PER_CHUNK = 4096
 """Frames of a long recording that are worked on at once where the result does not
 depend on it. Higher takes more memory, lower more calls for each frame. Chosen by hand.
 """

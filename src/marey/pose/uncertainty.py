@@ -19,7 +19,7 @@ from marey.motion import Motion
 from marey.numerics import Array, Bool, Float
 from marey.numerics.noise import SMOOTH_ORDER, trimmed_variance, white_difference
 from marey.numerics.resampling import evenly_spaced
-from marey.numerics.thresholds import BLOCK_FRAMES, CERTAIN_SD, MIN_SAMPLES
+from marey.numerics.thresholds import CERTAIN_SD, FRAMES_PER_CHUNK, MIN_SAMPLES
 from marey.pose.options import PoseOptions
 from marey.skeleton import Skeleton
 from marey.take import Take, match_labels
@@ -171,8 +171,8 @@ def _observed(sd: Float[Array, "frame joint 3"]) -> Float[Array, "frame joint 3"
 
 def _blocks(n_frames: int) -> Iterator[slice]:
     """Yield consecutive frames, as many as are worked on at once."""
-    for first in range(0, n_frames, BLOCK_FRAMES):
-        yield slice(first, first + BLOCK_FRAMES)
+    for first in range(0, n_frames, FRAMES_PER_CHUNK):
+        yield slice(first, first + FRAMES_PER_CHUNK)
 
 
 def _node_pose(motion: Motion, nodes: Nodes, frames: slice) -> tuple[Array, Array]:

@@ -67,23 +67,33 @@ def name_person(figure: NamingInput) -> Naming | None:
             continue
         legs, confidence = order_legs(figure, limbs, up)
         arms = arms_by_side(figure, limbs, legs, up)
-        cost = limbs.cost / len(figure.neighbours)
-        clear = confidence > MIN_SIDE_CONFIDENCE
-        upright = up is UP_AXES[0] and bool(arms or (limbs.has_feet and clear))
-        max_lying = MAX_COST_LYING if clear else MAX_COST_LYING_UNCLEAR
-        # Upright, bodies with names must cost less than bodies without; who leans
-        # aside is a person all the same.
-        cost_upright = cost - limbs.lateral_cost / len(figure.neighbours)
-        if (upright and cost_upright < UNNAMED_BODY_COST) or (
-            limbs.is_complete and cost < max_lying
+        n_bodies, has_sides = len(figure.neighbours), confidence > MIN_SIDE_CONFIDENCE
+        is_upright = up is UP_AXES[0] and bool(arms or (limbs.has_feet and has_sides))
+        if (is_upright and _is_upright_person(limbs, n_bodies)) or (
+            _is_lying_person(limbs, n_bodies, has_sides)
         ):
             sided = [*zip(vrm.SIDES, legs, strict=True), *arms.items()]
-            fit = float(1.0 / (1.0 + cost))
+            fit = float(1.0 / (1.0 + limbs.cost / n_bodies))
             names, unsure = _find_names(limbs, sided), _unsure_bodies(limbs)
             if confidence == 0.0:
                 unsure = unsure.union(*(limb.values() for _, limb in sided))
             return Naming("human", names, up, confidence, fit, unsure)
     return None
+
+
+def _is_upright_person(limbs: PersonLimbs, n_bodies: int) -> bool:
+    """Return whether bodies with names cost less than bodies without.
+
+    Whoever leans aside is a person all the same.
+    """
+    cost = (limbs.cost - limbs.lateral_cost) / n_bodies
+    return cost < UNNAMED_BODY_COST
+
+
+def _is_lying_person(limbs: PersonLimbs, n_bodies: int, has_sides: bool) -> bool:
+    """Return whether a figure is a person along any axis."""
+    max_cost = MAX_COST_LYING if has_sides else MAX_COST_LYING_UNCLEAR
+    return limbs.is_complete and limbs.cost / n_bodies < max_cost
 
 
 def _unsure_bodies(limbs: PersonLimbs) -> frozenset[int]:

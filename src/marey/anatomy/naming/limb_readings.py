@@ -15,6 +15,7 @@ of a name is that of all readings which give it:
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import inf, log
 from typing import NamedTuple
 
@@ -208,7 +209,7 @@ class _LimbModel:
         self.missing_costs = np.cumsum([0.0, *missing]).tolist()
         self.extent = [self._extent(body) for body in range(len(self.position))]
         # Readings share most of their parts, so each is looked at once.
-        self._position_errors: dict[tuple[int, int, int, bool], _Error] = {}
+        self._position_error = cache(self._find_position_error)
         self._part_names: dict[tuple[int, int, int], tuple[int, bool]] = {}
 
     def readings(self) -> list[_Reading]:
@@ -275,22 +276,22 @@ class _LimbModel:
         n_parts = len(self.order)
         before = reading.parts[-1][1] if reading.parts else TRUNK
         for first in range(before, min(before + 2, n_parts) if body else n_parts):
-            is_joint = first > before
-            cost = reading.cost + (0.0 if is_joint else UNNAMED_BODY_COST)
-            joint = reading.joint
-            if is_joint:
-                cost += self._merging_cost(TRUNK, first - 1) if body == 0 else 0.0
-                cost += self._bone_cost(joint, body, first)
-                joint = body, first
+            is_cut = first == before
+            joint = reading.joint if is_cut else (body, first)
+            cost = reading.cost + (
+                UNNAMED_BODY_COST if is_cut else self._joint_cost(reading, body, first)
+            )
             for last in range(first, n_parts if first != TRUNK else first + 1):
-                key = body, first, last, not is_joint
-                if key not in self._position_errors:
-                    self._position_errors[key] = self._position_error(*key)
-                error = self._position_errors[key]
+                error = self._position_error(body, first, last, is_cut)
                 more = _position_cost(*error) + self._merging_cost(first, last)
                 parts = (*reading.parts, (first, last))
                 errors = (*reading.errors, error)
                 yield _Reading(parts, joint, cost + more, errors)
+
+    def _joint_cost(self, reading: _Reading, body: int, first: int) -> float:
+        """Return the cost of the joint at which a body with another part begins."""
+        cost = self._merging_cost(TRUNK, first - 1) if body == 0 else 0.0
+        return cost + self._bone_cost(reading.joint, body, first)
 
     def _absence_cost(self, reading: _Reading) -> float:
         """Return the cost of the parts beyond the last body."""
@@ -312,7 +313,9 @@ class _LimbModel:
         before_is_optional = part > 0 and self.is_optional[part - 1]
         return self.is_optional[part] or (before_is_optional and part == 1)
 
-    def _position_error(self, body: int, first: int, last: int, is_cut: bool) -> _Error:
+    def _find_position_error(
+        self, body: int, first: int, last: int, is_cut: bool
+    ) -> _Error:
         """Return the error of a body's position and its variance.
 
         Bodies of several parts, and pieces of one, may be anywhere on them. The path to

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from marey.anatomy import names as vrm
 from marey.anatomy.naming.limb_readings import (
+    BONE_LENGTH,
     OPTIONAL_NAMES,
     POSITION_SD,
     LimbChain,
@@ -18,8 +19,8 @@ LEG = {vrm.UPPER_LEG: 0.37, vrm.LOWER_LEG: 0.14, vrm.FOOT: 0.03}
 the path from a foot over the hips to the head. Higher expects them further up. Means
 over 20 recordings of people whose markers are known."""
 
-TOES_LENGTH = 0.07
-"""Path from a foot to separate toes, as the same fraction and from the same recordings.
+TOES_LENGTH = BONE_LENGTH[vrm.FOOT]
+"""Path from a foot to separate toes, as the same fraction; the same recordings agree.
 It lies along the ground; higher expects all bodies of such a leg further up."""
 
 LEG_WITH_TOES = {name: height + TOES_LENGTH for name, height in LEG.items()} | {

@@ -22,6 +22,7 @@ from marey.anatomy.names import (
 )
 from marey.anatomy.whole_person import insert_joint
 from marey.calibration.init.joint_regression import (
+    JointRegression,
     ReferencePose,
     regress_joints,
 )
@@ -288,17 +289,32 @@ def _add_landmark_priors(
         for markers in sorted(set(seen) - {()}):
             offset = o[i] - m[list(markers)].mean(axis=0)
             is_whole = len(markers) == len(on_parent)
-            sd = joint.sd if is_whole else float(np.hypot(joint.sd, SKIN_MOTION_M))
             sessions = tuple(n for n, one in enumerate(seen) if one == markers)
-            precision = np.eye(3) / sd
-            if joint.along is not None and is_whole:
-                along = axes[model.parent[i]].T @ joint.along
-                square = float(along @ along)
-                change = 1.0 / np.sqrt(square) - 1.0 / sd
-                precision += change * np.outer(along, along) / square
+            precision = _offset_precision(joint, axes[model.parent[i]], is_whole)
             prior.add_landmark_prior(
                 i, [*markers], offset, precision, sessions=sessions
             )
+
+
+def _offset_precision(
+    joint: JointRegression, axes: Float[Array, "3 3"], is_whole: bool
+) -> Float[Array, "3 3"]:
+    """Return the square root of the inverse covariance of an offset, in 1 / m.
+
+    Args:
+        joint: The joint.
+        axes: Axes of its parent, as columns.
+        is_whole: Whether all its landmarks are seen. Without some of them it is as
+            uncertain as a marker on skin, and in all directions alike.
+    """
+    sd = joint.sd if is_whole else float(np.hypot(joint.sd, SKIN_MOTION_M))
+    precision = np.eye(3) / sd
+    if joint.along is not None and is_whole:
+        along = axes.T @ joint.along
+        square = float(along @ along)
+        change = 1.0 / np.sqrt(square) - 1.0 / sd
+        precision += change * np.outer(along, along) / square
+    return precision
 
 
 def _soft_axis_constraints(model: KinematicModel) -> tuple[AxisConstraint, ...]:

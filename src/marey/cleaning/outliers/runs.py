@@ -14,7 +14,7 @@ from marey.cleaning.arrays import Array, Frames, Path, Vectors
 from marey.numerics import Bool, Float, geometry
 from marey.numerics.procrustes import points_seen
 from marey.numerics.robust import column_medians
-from marey.numerics.thresholds import BLOCK_FRAMES, MOTION_TIME_S
+from marey.numerics.thresholds import FRAMES_PER_CHUNK, MOTION_TIME_S
 
 JUMP_RATIO = 8.0
 """Deviation of a step relative to the median of its time above which it is a jump.
@@ -146,7 +146,7 @@ def may_jump(
     may = np.asarray(~points_seen(points).all(axis=0))
     if len(points) < MIN_FRAMES:
         return may
-    n_together = max(BLOCK_FRAMES // len(points), 1)
+    n_together = max(FRAMES_PER_CHUNK // len(points), 1)
     whole = np.flatnonzero(~may)
     for first in range(0, len(whole), n_together):
         some = whole[first : first + n_together]

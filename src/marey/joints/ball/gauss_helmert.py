@@ -135,8 +135,12 @@ class _Constraints:
         self.poses = _side_by_side(R_a_b), _side_by_side(t_a_b), is_frame
         n_blocks = len(is_frame)
         self.rotations = aligned_zeros(n_blocks, 3), aligned_zeros(n_blocks, 3)
-        matrices = (aligned_zeros(n_blocks, 3, size) for size in (6, 3, 3, 3))
-        self.model = (*matrices, aligned_zeros(n_blocks, 3))
+        matrices = (aligned_zeros(n_blocks, 3, 3) for _ in range(3))
+        self.model = (
+            aligned_zeros(n_blocks, 3, 6),
+            *matrices,
+            aligned_zeros(n_blocks, 3),
+        )
         self.determined, self.sums = aligned_zeros(2, 3, 3), aligned_zeros(6, 8)
 
     def linearise(self, u: Float[Array, "6"], stretches: Float[Array, "2 3 3"]) -> bool:

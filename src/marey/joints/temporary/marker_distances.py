@@ -11,10 +11,12 @@ import numpy as np
 from marey.bodies import Bodies
 from marey.joints.noise import PoseNoise
 from marey.numerics import Array, Float, geometry
+from marey.numerics.thresholds import MIN_POSE_POINTS
 
-MIN_DISTANCES = 3
-"""Smallest number of distances that show a grip, as those of one marker from three of a
-prop. Raised, bodies with fewer are judged by their poses instead."""
+MIN_DISTANCES = MIN_POSE_POINTS
+"""Smallest number of distances that show a grip: those of one marker from as many of a
+prop as determine its pose. Raised, bodies with fewer are judged by their poses
+instead."""
 
 
 class MarkerDistances:

@@ -115,7 +115,7 @@ class MxtpDecoder:
         """Return the frames that a datagram completes.
 
         A sample is complete when the last datagrams of the characters of the sample
-        before have come, or when the next sample begins, or this one begins anew.
+        before have come, or when the next sample begins, or this one begins again.
 
         Args:
             data: The datagram.

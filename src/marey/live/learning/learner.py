@@ -22,7 +22,7 @@ REST_SHARE = 0.5
 """Least share of the time that the worker rests. Higher learns later and computes less.
 Chosen by hand."""
 
-MAX_SECONDS = 120.0
+TIMEOUT_S = 120.0
 """Longest time of one estimate, in seconds; compiling kernels for the first time takes
 a minute. Higher waits longer for one that never ends."""
 
@@ -65,12 +65,12 @@ class Learner:
         return fresh
 
     def finish(self) -> Learnt | None:
-        """Return the estimate from all frames, if it comes within `MAX_SECONDS`.
+        """Return the estimate from all frames, if it comes within `TIMEOUT_S`.
 
         It is taken over in any case: it is what `marey.solve` says of these frames.
         """
         self._last.set()
-        self._thread.join(MAX_SECONDS)
+        self._thread.join(TIMEOUT_S)
         self.is_behind = self._thread.is_alive()
         return self.latest
 
@@ -81,7 +81,7 @@ class Learner:
 
     def _run(self) -> None:
         version, due = -1, 0.0
-        with WorkerPool(1, machine_memory(), MAX_SECONDS) as pool:
+        with WorkerPool(1, machine_memory(), TIMEOUT_S) as pool:
             while not self._stop.wait(PAUSE_S):
                 is_last = self._last.is_set()
                 changed = self.reservoir.version != version

@@ -80,7 +80,7 @@ class FrameReservoir:
             is_next = step == 1 or (not self._blocks and not self._open)
             if not is_next or len(self._open) == BLOCK_FRAMES:
                 self._close_block()
-            # A sender that counts anew leaves a gap of unknown length.
+            # A sender that counts from the start leaves a gap of unknown length.
             self._position += step if step > 0 else BLOCK_FRAMES
             self._number = frame.number
             self._open.append(frame)
@@ -153,7 +153,7 @@ class FrameReservoir:
         """Add the newest blocks to the distances between all blocks."""
         sizes = len(self._labels), len(self._sensors)
         n_features = 2 * len(_pairs(sum(sizes))[0])
-        if self._described.shape[1] != n_features:  # Names came: compare all anew.
+        if self._described.shape[1] != n_features:  # Names came: compare all again.
             self._described, self._distance = (
                 np.zeros((0, n_features)),
                 np.zeros((0, 0)),

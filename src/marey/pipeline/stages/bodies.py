@@ -40,7 +40,7 @@ from marey.pipeline.stages.several_takes import (
     concatenate_takes,
     takes_of_first_session,
 )
-from marey.pipeline.stages.two_kinds import Joined, match_sensor_takes
+from marey.pipeline.stages.two_kinds import JoinedBodies, match_sensor_takes
 from marey.report import Finding
 from marey.rig import name_bodies
 from marey.segmentation import candidate_bodies, segment, with_common_bodies
@@ -146,7 +146,7 @@ def segment_takes(takes: tuple[Take, ...], options: SolveOptions) -> tuple[Bodie
     )
 
 
-def join_bodies(bodies: tuple[Bodies, ...], options: SolveOptions) -> Joined:
+def join_bodies(bodies: tuple[Bodies, ...], options: SolveOptions) -> JoinedBodies:
     """Return the bodies of takes of one kind, all posed, with their joints and tree."""
     fit = fit_tree(bodies, fit_pair_joints(bodies, options), options)
     return fit.bodies, fit.joints, fit.tree
@@ -181,7 +181,7 @@ def fit_tree(
 
 def _join_pieces(
     bodies: tuple[Bodies, ...], joints: JointFits, options: SolveOptions
-) -> Joined:
+) -> JoinedBodies:
     """Return bodies in the tree that joints support best, pieces of people merged."""
     tree = infer_body_tree(bodies, joints, options)
     merged = bodies if options.n_bodies else merge_pieces(bodies, joints, tree)
@@ -192,15 +192,15 @@ def _join_pieces(
 
 
 def _prefer_person(
-    found: Joined, segmented: tuple[Bodies, ...], options: SolveOptions
-) -> Joined:
+    found: JoinedBodies, segmented: tuple[Bodies, ...], options: SolveOptions
+) -> JoinedBodies:
     """Return the bodies of markers by the clustering that makes a person, if any."""
     first = segmented[0]
     is_clustered = options.segment in ("auto", "overlap") and not options.n_bodies
     if not is_clustered or first.sensor_names or first.keypoints:
         return found
 
-    def join(bodies: tuple[Bodies, ...]) -> Joined:
+    def join(bodies: tuple[Bodies, ...]) -> JoinedBodies:
         return _join_pieces(bodies, fit_pair_joints(bodies, options), options)
 
     candidates = candidate_bodies([one.take for one in segmented])

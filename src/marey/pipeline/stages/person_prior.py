@@ -21,7 +21,7 @@ from marey.bodies import Bodies
 from marey.joint_fits import JointFits
 from marey.numerics import Array, Float
 from marey.pipeline.stages.several_takes import concatenate_takes
-from marey.pipeline.stages.two_kinds import Joined
+from marey.pipeline.stages.two_kinds import JoinedBodies
 from marey.report import Finding
 from marey.rig import anonymous_figures
 from marey.segmentation import (
@@ -40,11 +40,11 @@ hardly change. Chosen with whole groups of 58 recordings left out (docs/bodies.m
 
 
 def prefer_person(
-    found: Joined,
+    found: JoinedBodies,
     segmented: tuple[Bodies, ...],
     candidates: Iterable[tuple[float, tuple[Bodies, ...]]],
-    join: Callable[[tuple[Bodies, ...]], Joined],
-) -> Joined:
+    join: Callable[[tuple[Bodies, ...]], JoinedBodies],
+) -> JoinedBodies:
     """Return the bodies found, or those of another clustering that make a person.
 
     Only if some body found has no name. Of the clusterings that make a person, the one
@@ -80,8 +80,8 @@ def prefer_person(
 
 
 def _divide_people(
-    found: Joined, join: Callable[[tuple[Bodies, ...]], Joined]
-) -> Joined:
+    found: JoinedBodies, join: Callable[[tuple[Bodies, ...]], JoinedBodies]
+) -> JoinedBodies:
     """Return the bodies found, in pieces where these make more people.
 
     Parts of two people who stand still beside each other may be found as one body.
@@ -97,13 +97,13 @@ def _divide_people(
     return after if n_people[1] > n_people[0] else before
 
 
-def _naming_price(joined: Joined) -> float:
+def _naming_price(joined: JoinedBodies) -> float:
     """Return the agreement that the naming cost of bodies outweighs."""
     bodies, joints, tree = joined
     return NAMING_WEIGHT * _tree_cost(concatenate_takes(bodies), joints, tree)
 
 
-def _has_person(joined: Joined) -> bool:
+def _has_person(joined: JoinedBodies) -> bool:
     """Return whether a figure without names is a person."""
     return any(
         naming is not None and naming.kind == "human"

@@ -26,7 +26,7 @@ from marey.joints import rigid_pair
 from marey.motion import ROUNDING
 from marey.numerics import Float, geometry
 from marey.numerics.procrustes import points_seen
-from marey.numerics.thresholds import BLOCK_FRAMES, MAX_NON_ROTATION
+from marey.numerics.thresholds import FRAMES_PER_CHUNK, MAX_NON_ROTATION
 from marey.pipeline.options import SolveOptions
 from marey.report import Finding
 from marey.segmentation import (
@@ -160,8 +160,8 @@ def _are_one(positions: Float[np.ndarray, "frame item 3"]) -> bool:
     """Return whether several items are always in the same position."""
     shown = points_seen(positions)
     several = np.flatnonzero(shown.sum(axis=1) > 1)
-    for first in range(0, len(several), BLOCK_FRAMES):
-        frames = several[first : first + BLOCK_FRAMES]
+    for first in range(0, len(several), FRAMES_PER_CHUNK):
+        frames = several[first : first + FRAMES_PER_CHUNK]
         seen, some = shown[frames, :, None], positions[frames]
         high = np.where(seen, some, -np.inf).max(axis=1)
         low = np.where(seen, some, np.inf).min(axis=1)

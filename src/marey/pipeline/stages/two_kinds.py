@@ -20,11 +20,13 @@ from marey.report import Finding
 from marey.rig import name_bodies
 from marey.tree import Tree, breadth_first_order
 
-Joined = tuple[tuple[Bodies, ...], JointFits, Tree]
+JoinedBodies = tuple[tuple[Bodies, ...], JointFits, Tree]
 """Bodies of takes of one kind, their joints and their tree."""
 
 
-def match_sensor_takes(marked: Joined, sensed: Joined) -> tuple[Bodies, ...]:
+def match_sensor_takes(
+    marked: JoinedBodies, sensed: JoinedBodies
+) -> tuple[Bodies, ...]:
     """Return the takes of sensors with the names and axes of the bodies of markers.
 
     Args:
@@ -58,7 +60,7 @@ def _unmatched(name: str) -> Finding:
 # --- names ----------------------------------------------------------------------------
 
 
-def match_names(marked: Joined, sensed: Joined) -> tuple[str, ...]:
+def match_names(marked: JoinedBodies, sensed: JoinedBodies) -> tuple[str, ...]:
     """Return the name of the body of markers that each sensor is on.
 
     By its own name, or by the anatomy that the sensors show, or by its neighbours in
@@ -78,7 +80,7 @@ def match_names(marked: Joined, sensed: Joined) -> tuple[str, ...]:
     return tuple(match.get(k, name) for k, name in enumerate(names))
 
 
-def _anatomical_names(sensed: Joined) -> dict[int, str]:
+def _anatomical_names(sensed: JoinedBodies) -> dict[int, str]:
     """Return names by the shape and motion of the sensors."""
     takes, joints, tree = sensed
     anonymous = takes[0].rename([f"body{k + 1}" for k in range(len(takes[0].names))])
@@ -87,7 +89,7 @@ def _anatomical_names(sensed: Joined) -> dict[int, str]:
 
 
 def _match_neighbour(
-    marked: Joined, tree: Tree, match: Mapping[int, str]
+    marked: JoinedBodies, tree: Tree, match: Mapping[int, str]
 ) -> dict[int, str]:
     """Return one more match: a sensor and a body with most neighbours in common."""
     bodies, marked_tree = marked[0][0].names, marked[2]
@@ -111,7 +113,9 @@ def _neighbours(tree: Tree, body: int) -> list[int]:
 # --- axes -----------------------------------------------------------------------------
 
 
-def align_sensors(marked: Joined, sensed: Joined) -> Float[Array, "sensor 4 4"]:
+def align_sensors(
+    marked: JoinedBodies, sensed: JoinedBodies
+) -> Float[Array, "sensor 4 4"]:
     """Return the pose of each sensor in its body of markers, by their common joints.
 
     Each body is fitted after its parent in the tree of markers (Kabsch): the centres of
@@ -163,7 +167,7 @@ def _fit_axes(
     return geometry.kabsch(source, target, weight)
 
 
-def _joint_centers(joined: Joined) -> dict[str, dict[str, Float[Array, "3"]]]:
+def _joint_centers(joined: JoinedBodies) -> dict[str, dict[str, Float[Array, "3"]]]:
     """Return the centres of each body's joints in its axes, by the other body."""
     takes, joints, tree = joined
     names = takes[0].names
@@ -176,7 +180,7 @@ def _joint_centers(joined: Joined) -> dict[str, dict[str, Float[Array, "3"]]]:
     return centers
 
 
-def _mean_rotations(joined: Joined) -> Float[Array, "body 3 3"]:
+def _mean_rotations(joined: JoinedBodies) -> Float[Array, "body 3 3"]:
     """Return the rotation of each body relative to the first in the mean pose."""
     takes, _, tree = joined
     R = np.concatenate([one.T_world_body[..., :3, :3] for one in takes])

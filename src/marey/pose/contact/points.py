@@ -9,7 +9,12 @@ import numpy as np
 
 from marey.motion import Motion
 from marey.numerics import Array, Bool, Float, Int, geometry
-from marey.numerics.thresholds import BLOCK_FRAMES, FEW, MARKER_NOISE_M, VELOCITY_TIME_S
+from marey.numerics.thresholds import (
+    FEW,
+    FRAMES_PER_CHUNK,
+    MARKER_NOISE_M,
+    VELOCITY_TIME_S,
+)
 from marey.skeleton import Skeleton, rotating_joints
 
 Poses = Float[Array, "frame joint 4 4"]
@@ -79,11 +84,11 @@ class MotionPoses:
     def blocks(self) -> Iterator[tuple[slice, Poses]]:
         """Yield consecutive frames with the poses of all joints in them."""
         motion = self.motion
-        if motion.n_frames <= BLOCK_FRAMES:
+        if motion.n_frames <= FRAMES_PER_CHUNK:
             yield slice(None), self._single_block
             return
-        for first in range(0, motion.n_frames, BLOCK_FRAMES):
-            frames = slice(first, first + BLOCK_FRAMES)
+        for first in range(0, motion.n_frames, FRAMES_PER_CHUNK):
+            frames = slice(first, first + FRAMES_PER_CHUNK)
             root, wxyz = motion.T_world_root[frames], motion.wxyz[frames]
             yield frames, motion.skeleton.forward(root, wxyz)
 

@@ -47,7 +47,7 @@ from marey.pose.gauss_newton.track_kernel import (
     update_velocity,
 )
 
-MAX_STEPS = 8
+MAX_ITERATIONS_LANES = 8
 """Steps in which most frames converge; others are left to the sequential tracker.
 Higher does not pay, because a frame that takes many is likely to be solved again."""
 
@@ -183,7 +183,7 @@ def _judge_step(frames, status, lane, tolerance):
         return CONVERGED
     if result[STEP, lane] < MIN_STEP**2:
         return CONVERGED
-    return LEFT if steps[lane] >= MAX_STEPS else GOES_ON
+    return LEFT if steps[lane] >= MAX_ITERATIONS_LANES else GOES_ON
 
 
 @lean

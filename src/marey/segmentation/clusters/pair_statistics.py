@@ -43,7 +43,8 @@ MAX_LOG_DISTANCE = 0.8
 """Logarithm of the distance ratio beyond which distance counts no more, so that a long
 stick can stay one body. Higher divides long bodies. Chosen by hand."""
 
-MIN_LOG_ODDS, MAX_LOG_ODDS = -8.0, 4.0
+MAX_LOG_ODDS = 4.0
+MIN_LOG_ODDS = -2.0 * MAX_LOG_ODDS
 """Bounds of the log odds of one pair: no single pair decides alone. Wider bounds give
 single pairs more weight. Chosen by hand."""
 

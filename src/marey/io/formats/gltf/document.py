@@ -24,7 +24,7 @@ Json = dict[str, Any]
 
 
 MAX_FRAMES = 2**23
-"""Frames whose times single precision can tell apart, with a bit to spare."""
+"""Frames whose times single precision distinguishes, with a bit to spare."""
 
 
 COMPONENT_TYPES = {"u1": 5121, "u2": 5123, "u4": 5125, "f4": 5126}
@@ -85,7 +85,7 @@ def build_document(scene: Scene) -> tuple[Json, bytes]:
     """Return the JSON of a scene without its buffer, and the buffer.
 
     Raises:
-        DataError: If a take has more frames than its clock can tell apart.
+        DataError: If a take has more frames than its clock distinguishes.
     """
     builder = _Builder()
     figures = [builder.add_figure(figure) for figure in scene.figures]
@@ -279,7 +279,7 @@ def _times(take: SceneTake) -> Float[Array, " frame"]:
         raise DataError(
             f"{take.name}: glTF scene",
             found=f"{take.n_frames} frames at {take.rate:g} Hz",
-            needed="fewer: times in single precision do not tell these apart; "
+            needed="fewer: single precision does not distinguish their times; "
             "cut the motion, or resample it",
         )
     return np.arange(take.n_frames) / take.rate

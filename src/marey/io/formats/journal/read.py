@@ -28,12 +28,12 @@ from marey.numerics import Array, Float, Int
 from marey.take import Event, Take
 
 RESTART_FRAMES = 1024
-"""Step of frame numbers from which on the sender began to count anew. Higher takes
+"""Step of frame numbers from which on the sender counts from the start. Higher takes
 restarts for losses, and the statistics of streams remember as many numbers."""
 
 RESTART_S = 0.5
 """Seconds after the frame before from which on an old number means that the sender
-began anew; frames that others overtook come sooner. Higher takes restarts for repeated
+restarted; frames that others overtook come sooner. Higher takes restarts for repeated
 frames. Chosen by hand; packets on a busy network are late by less."""
 
 PERIOD_SPREAD = 0.5
@@ -171,7 +171,7 @@ def _union(lists: Iterable[tuple[str, ...]]) -> dict[str, int]:
 def _rows(file: File, frames: list[FrameRecord]) -> tuple[Int[Array, " record"], int]:
     """Return the row of the take for each frame, and the number of rows.
 
-    Frames stand at their numbers; where the sender began anew, its frames follow the
+    Frames stand at their numbers; where the sender restarted, its frames follow the
     ones before. If more frames are lost than there are, the gaps are closed.
     """
     numbers = np.array([frame.number for frame in frames])
