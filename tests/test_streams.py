@@ -123,13 +123,13 @@ def long_take():
 
 
 def reflect_middle(points):
-    """A mirrored person where the second halves start."""
-    points[170:200] *= [-1.0, 1.0, 1.0]
+    """A mirrored person where the halves overlap: they cannot agree there."""
+    points[180:210] *= [-1.0, 1.0, 1.0]
 
 
 def lose_middle(points):
-    """Nothing is seen where the second halves start."""
-    points[170:190] = np.nan
+    """Nothing is seen where the halves begin to overlap."""
+    points[195:212] = np.nan
 
 
 @pytest.mark.parametrize("damage", [None, reflect_middle, lose_middle])
