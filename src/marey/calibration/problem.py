@@ -103,7 +103,7 @@ class CalibrationProblem:
         """
         return tuple(
             np.concatenate(
-                [sample_frame_pairs(take[:, self.order], lag) for take in takes]
+                [sample_frame_pairs(take, lag, self.order) for take in takes]
             )
             for takes in self.takes
         )
