@@ -9,7 +9,7 @@ import pytest
 from marey.numerics import geometry
 from marey.numerics.robust import normal_length_quantile
 from marey.numerics.thresholds import VELOCITY_TIME_S
-from marey.pipeline.reporting.readiness import JointReadiness, doubt_joints
+from marey.pipeline.reporting.readiness import JointReadiness, assess_fit
 from marey.pose.gauss_newton.tracker import PoseTracker
 
 MARKER_SD = 2e-3
@@ -118,7 +118,7 @@ def test_a_joint_is_not_ready_while_the_markers_beyond_it_do_not_fit(exercise):
     wrong.marker_offset[skeleton.marker_joint == wrist] += [0.0, 0.0, 0.3]
     for one in (skeleton, wrong):
         scale = tracked(one, take, take.points[:120])[1][-1]
-        states = doubt_joints(ready, one, scale)
+        states = assess_fit(ready, one, scale)
         doubted = {joint.joint for joint in states if joint.state == "unknown"}
         assert bool(doubted) == (one is wrong)
         assert doubted <= {"LeftUpperArm", "LeftLowerArm", "LeftHand"}
@@ -140,7 +140,7 @@ def test_a_bone_without_markers_is_judged_by_those_beyond_it(exercise):
     )
     scale = np.full(skeleton.n_joints, MARKER_SD)
     scale[skeleton.names.index("LeftHand")] = 0.05
-    states = doubt_joints(ready, bare, scale)
+    states = assess_fit(ready, bare, scale)
     doubted = {joint.joint for joint in states if joint.state == "unknown"}
     assert {"LeftUpperArm", "LeftLowerArm", "LeftHand"} <= doubted
     assert not {"Spine", "RightHand", "LeftFoot"} & doubted

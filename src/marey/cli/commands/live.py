@@ -158,7 +158,7 @@ def _show_poses(poses: "Stream", show: Callable[[str], None] | None) -> None:
 
 def _state(poses: "Stream", pose: "LivePose") -> str:
     """Return what a stream does now, on one line."""
-    from marey.live.posing.tracking import doubt_misfits
+    from marey.live.posing.tracking import assess_subjects
 
     found = poses.statistics
     targets = "" if pose.skeleton is None else f", {pose.n_seen} targets seen"
@@ -167,7 +167,7 @@ def _state(poses: "Stream", pose: "LivePose") -> str:
     if learnt is None:
         return text + (", learning" if poses.is_learning else "")
     states = zip(learnt.names, learnt.readiness, strict=True)
-    now = doubt_misfits(states, pose.subjects)
+    now = assess_subjects(states, pose.subjects)
     joints = [joint for _, one in now for joint in one]
     needs = [joint for joint in joints if joint.state != "ready"]
     advice = f"; {needs[0].advice}" if needs else ""

@@ -10,7 +10,7 @@ from marey.errors import DataError
 from marey.live.frame import Frame
 from marey.numerics import Array, Float, Int
 from marey.numerics.thresholds import MOTION_TIME_S
-from marey.pipeline.reporting.readiness import JointReadiness, doubt_joints
+from marey.pipeline.reporting.readiness import JointReadiness, assess_fit
 from marey.pose.gauss_newton.tracker import PoseTracker
 from marey.skeleton import Skeleton
 from marey.take import match_labels
@@ -42,7 +42,7 @@ JointStates = tuple[str, tuple[JointReadiness, ...]]
 """Name of a subject and the states of its joints."""
 
 
-def doubt_misfits(
+def assess_subjects(
     states: Iterable[JointStates], subjects: Sequence[SubjectPose]
 ) -> list[JointStates]:
     """Return states of joints in which those that do not fit now are "unknown".
@@ -56,7 +56,7 @@ def doubt_misfits(
     for name, joints in states:
         pose = shown.get(name)
         if pose is not None and pose.residual_scale_m is not None:
-            joints = doubt_joints(joints, pose.skeleton, pose.residual_scale_m)
+            joints = assess_fit(joints, pose.skeleton, pose.residual_scale_m)
         now.append((name, joints))
     return now
 

@@ -63,7 +63,7 @@ def assess_joints(skeleton: Skeleton) -> tuple[JointReadiness, ...]:
     )
 
 
-def doubt_joints(
+def assess_fit(
     joints: tuple[JointReadiness, ...],
     skeleton: Skeleton,
     residual_scale_m: Float[Array, " joint"],

@@ -12,7 +12,7 @@ from marey.errors import MareyError
 from marey.io.formats.html import SceneOptions, encode_scene, to_json
 from marey.live import LivePose, Stream
 from marey.live.live_stream import STALE_S
-from marey.live.posing.tracking import SubjectPose, doubt_misfits
+from marey.live.posing.tracking import SubjectPose, assess_subjects
 from marey.motion import Motion
 from marey.numerics import geometry
 from marey.pipeline.reporting.readiness import JointReadiness, assess_joints
@@ -118,7 +118,7 @@ class LiveFeed:
                         "fraction": joint.fraction,
                         "advice": joint.advice,
                     }
-                    for name, joints in doubt_misfits(self._readiness, self._subjects)
+                    for name, joints in assess_subjects(self._readiness, self._subjects)
                     for joint in joints
                 ],
             }
