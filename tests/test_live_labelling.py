@@ -97,7 +97,7 @@ def test_a_lost_point_moves_as_the_rigid_part_around_it(rng):
     rest = np.array([0.0, 1.0, 0.0]) + 0.3 * rng.normal(size=(20, 3))
     labeller = PointLabeller()
     for i in range(90):
-        moved = limb + [0.01 * max(i - 30, 0), 0.0, 0.0]
+        moved = limb + 0.01 * max(i - 30, 0) * np.eye(3)[0]
         seen = moved[1:] if 30 <= i < 89 else moved
         frame = labeller.label(bare(i, np.vstack([seen, rest])))
         if i == 29:
