@@ -276,3 +276,14 @@ def test_solve_undoes_swaps_between_takes(rng):
     solution = marey.solve(wrong)
     assert "labels-exchanged" in [f.code for f in solution.report.findings]
     np.testing.assert_array_equal(solution.takes[1].points, right[1].points)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_bone_with_unknown_labels_does_not_limit_the_joint_below_it(takes):
+    """A cycle of three is not found, and turns the thigh about its bone."""
+    wrong = swap_labels(takes[2], "LTHI", "LKNE", "LTHF")
+    found = {f.code: f for f in marey.solve([takes[1], wrong]).report.findings}
+    assert "marker-strays" in found
+    assert "LeftLowerLeg" in found["limit-left-out"].message
+    right = marey.solve([takes[1], takes[2]]).report.findings
+    assert not {"marker-strays", "limit-left-out"} & {f.code for f in right}

@@ -6,6 +6,7 @@ import numpy as np
 
 from marey.calibration.init.generic import SHOULDER_GIRDLE
 from marey.calibration.solver.bundle_adjustment import CalibrationFit
+from marey.calibration.to_skeleton import stray_markers
 from marey.numerics.thresholds import OUTLIER_SD, SKIN_MOTION_M
 from marey.report import Finding, mark_name
 from marey.skeleton import Skeleton
@@ -107,20 +108,16 @@ def _noisy_markers(fit: CalibrationFit) -> Iterator[Finding]:
     noise = fit.estimate.parameters.marker_noise
     median = float(np.median(noise))
     largest = noise.max(axis=0).tolist()
-    model = fit.estimate.model
-    for k, (label, sd) in enumerate(zip(model.labels, largest, strict=True)):
-        if k not in model.sensor_points and sd > max(
-            OUTLIER_SD * median, SKIN_MOTION_M
-        ):
-            yield Finding(
-                "marker-strays",
-                "calibrate",
-                "warning",
-                f"noise of {1e3 * sd:.0f} mm, of others {1e3 * median:.0f} mm: check "
-                "whether it slipped, is on loose clothing or has a wrong label",
-                subject=label,
-                value=sd,
-            )
+    for k in np.flatnonzero(stray_markers(fit)).tolist():
+        yield Finding(
+            "marker-strays",
+            "calibrate",
+            "warning",
+            f"noise of {1e3 * largest[k]:.0f} mm, of others {1e3 * median:.0f} mm: "
+            "check whether it slipped, is on loose clothing or has a wrong label",
+            subject=fit.estimate.model.labels[k],
+            value=largest[k],
+        )
 
 
 def not_calibrated(reason: str) -> Finding:

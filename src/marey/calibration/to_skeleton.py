@@ -28,9 +28,9 @@ from marey.anatomy.t_pose import (
 from marey.calibration.init.generic import is_movable_girdle
 from marey.calibration.problem import attached_points
 from marey.calibration.solver.bundle_adjustment import CalibrationFit
-from marey.numerics import Array, Float, geometry
+from marey.numerics import Array, Bool, Float, geometry
 from marey.numerics.procrustes import SENSOR_POINTS, poses_of_points
-from marey.numerics.thresholds import FEW
+from marey.numerics.thresholds import FEW, OUTLIER_SD, SKIN_MOTION_M
 from marey.skeleton import Kind, Skeleton, bone_length_sd
 
 
@@ -109,7 +109,8 @@ def _skeleton_per_take(
 def unknown_rolls(fit: CalibrationFit) -> tuple[str, ...]:
     """Return the segments of a person whose roll about their bones is a guess.
 
-    Landmarks of the knee show that of a leg, even if it never bends.
+    Landmarks of the knee show that of a leg, even if it never bends. It is a guess too
+    where most markers of a segment stray, as those of a plate with exchanged labels do.
     """
     if not fit.initial.problem.is_person:
         return ()
@@ -121,7 +122,21 @@ def unknown_rolls(fit: CalibrationFit) -> tuple[str, ...]:
         and side_of(name) + LOWER_LEG in fit.initial.landmark_joints
     ]
     known = known_rolls(tree, _limb_sides(fit, tree), legs)
-    return tuple(tree.names[i] for i in np.flatnonzero(~known).tolist())
+    stray = stray_markers(fit)
+    doubtful = [
+        bool(marked) and 2 * stray[marked].sum() > len(marked)
+        for marked in map(fit.estimate.model.markers_of, range(len(tree.names)))
+    ]
+    return tuple(tree.names[i] for i in np.flatnonzero(~known | doubtful).tolist())
+
+
+def stray_markers(fit: CalibrationFit) -> Bool[Array, " marker"]:
+    """Return which markers have more noise than the others, and than skin motion."""
+    noise = fit.estimate.parameters.marker_noise
+    usual = float(np.median(noise))
+    stray = noise.max(axis=0) > max(OUTLIER_SD * usual, SKIN_MOTION_M)
+    stray[list(fit.estimate.model.sensor_points)] = False
+    return stray
 
 
 def _t_pose(fit: CalibrationFit) -> Float[Array, "segment 3 3"]:

@@ -122,6 +122,11 @@ class Changes:
         )
         return before, after
 
+    def any_for_swap(self, minimum: float) -> bool:
+        """Return whether any change above a minimum, in metres, speaks for a swap."""
+        is_large = self.as_labelled > minimum
+        return bool(np.any(is_large & (self.swapped < self.as_labelled)))
+
 
 def find_swaps_between_takes(takes: Sequence[Take]) -> tuple[SwapBetweenTakes, ...]:
     """Return the labels that are swapped between takes of one subject.
@@ -314,7 +319,7 @@ def _find_clear_twins(
     that each pair agrees with the other. Markers elsewhere show both swaps.
     """
     for pair, changes in compared.items():
-        if not np.any(changes.as_labelled > minimum):
+        if not changes.any_for_swap(minimum):
             continue
         for twin in combinations(sorted(changes.neighbours), 2):
             other = compared.get(twin)

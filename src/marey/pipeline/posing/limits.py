@@ -91,7 +91,7 @@ def _left_out(limited: LimitedSkeleton) -> tuple[Finding, ...]:
         (
             limited.rolled,
             "limits of {} are left out about axes that the take does not show: record "
-            "knees and elbows bending",
+            "knees and elbows bending, with right labels",
         ),
         (
             limited.posed_otherwise,
