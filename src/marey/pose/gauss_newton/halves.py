@@ -93,7 +93,8 @@ def _start_halves(
 
 def _agree(states: "TrackState", lane: int, others: "TrackState", other: int) -> bool:
     """Return whether two lanes have the same pose and velocity, and the same counts."""
-    one, two = (s._make(x[k] for x in s) for s, k in ((states, lane), (others, other)))
+    one = type(states)(*(values[lane] for values in states))
+    two = type(others)(*(values[other] for values in others))
     signs = np.sign(np.sum(one.q * two.q, axis=-1, keepdims=True))
     off = (one.root - two.root, one.q - signs * two.q, one.velocity - two.velocity)
     waits = np.maximum([one.restart_wait, two.restart_wait], 0)
