@@ -334,6 +334,7 @@ def test_what_is_no_recording_is_refused(recordings):
         marey.solve(recordings)
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("dtype", [np.complex128, bool, "U3", object])
 def test_what_is_no_number_is_refused(dtype):
     points = np.zeros((3, 2, 3)).astype(dtype)

@@ -16,6 +16,7 @@ from marey.numerics.lanes_kernel import (
     as_lanes,
     select_positive,
 )
+from marey.pose.gauss_newton import halves
 from marey.pose.gauss_newton.fit import GaussNewtonSolver
 from marey.pose.options import GaussNewtonOptions
 from marey.pose.trace import PoseTrace
@@ -113,6 +114,47 @@ def test_frames_from_given_poses_end_where_they_do_in_sequence(rng, guided):
         fit.problem, recording, every, tuple(fit.state), given, paths, out
     )
     assert_same(side, in_sequence)
+
+
+@pytest.fixture(scope="module")
+def long_take():
+    """Twelve seconds of a noisy walk: enough to be tracked in halves."""
+    return posed.record(seconds=12.0, rate=30.0, noise=1e-3)
+
+
+def reflect_middle(points):
+    """A mirrored person where the halves overlap: they cannot agree there."""
+    points[180:210] *= [-1.0, 1.0, 1.0]
+
+
+def lose_middle(points):
+    """Nothing is seen where the halves begin to overlap."""
+    points[195:212] = np.nan
+
+
+@pytest.mark.parametrize("damage", [None, reflect_middle, lose_middle])
+def test_halves_of_a_long_take_are_one_track(long_take, damage, monkeypatch):
+    skeleton, take = long_take
+    points = take.points.copy()
+    if damage:
+        damage(points)
+    take = replace(take, points=points)
+    fit, recording = solver_of(skeleton, take), recording_of(take)
+    in_halves = fit.track_both_ways(recording)
+    monkeypatch.setattr(halves, "MIN_OVERLAPS", np.inf)
+    for trace, whole in zip(in_halves, fit.track_both_ways(recording), strict=True):
+        np.testing.assert_allclose(trace.root, whole.root, atol=1e-6)
+        np.testing.assert_allclose(trace.q, whole.q, atol=1e-6)
+
+
+def test_a_hand_without_markers_keeps_one_history(long_take):
+    skeleton, take = long_take
+    points = take.points.copy()
+    points[20:, posed.markers_on(take, skeleton, "LeftHand")] = np.nan
+    take = replace(take, points=points)
+    recording = recording_of(take)
+    forward, _ = solver_of(skeleton, take).track_both_ways(recording)
+    assert_same(forward, track_in_sequence(skeleton, take, recording))
 
 
 def test_sensors_are_left_to_the_sequential_tracker():

@@ -13,6 +13,7 @@ from marey.cleaning import (
     find_swaps_between_takes,
     undo_swaps_between_takes,
 )
+from marey.numerics import geometry
 from marey.report import Finding
 from marey.take import Take
 
@@ -176,6 +177,56 @@ def test_several_swaps_are_found_at_once(takes):
 def test_a_cycle_of_three_is_no_pair(takes):
     wrong = replace_take(takes, 1, swap_labels(takes[1], "RANK", "RHEE", "RTOE"))
     assert find_swaps_between_takes(wrong) == ()
+
+
+# --- two pairs of a plate -------------------------------------------------------------
+
+CORNERS = ("P1", "P2", "P3", "P4")
+
+
+def attach_plate(take, rng, skin=0.0):
+    """Return the take with a nearly rectangular plate of four markers on the thigh.
+
+    The plate shifts as a whole, as it does on skin.
+    """
+    joint = take.truth.motion.skeleton.index("LeftUpperLeg")
+    T = take.truth.motion.T_world_joint()[:, joint, None]
+    corners = [[20, 70, -140], [22, 66, -270], [-45, 72, -138], [-50, 64, -272]]
+    shift = skin * np.sin(np.linspace(0.0, 9.0, take.n_frames))[:, None, None]
+    plate = geometry.apply(T, 1e-3 * np.array(corners) + rng.normal(size=3) * shift)
+    plate = plate + rng.normal(scale=5e-4, size=plate.shape)
+    points = np.concatenate([take.points, plate], axis=1)
+    return Take(rate=take.rate, points=points, labels=(*take.labels, *CORNERS))
+
+
+@pytest.fixture(scope="module", params=[(0.005, False), (0.01, True)])
+def plates(request):
+    """Takes with a plate on skin, with the other markers attached again or not."""
+    skin, reattached = request.param
+    rng = np.random.default_rng(5)
+    takes = record_takes((4.0, 3.0), skin=skin, reattached=reattached)
+    return [attach_plate(take, rng, skin) for take in takes]
+
+
+def test_two_exchanged_pairs_of_a_plate_are_found_and_undone(plates):
+    """The plate has nearly the same shape either way, so no pair shows alone."""
+    wrong = swap_labels(swap_labels(plates[1], "P1", "P3"), "P2", "P4")
+    found = find_swaps_between_takes([plates[0], wrong])
+    pairs = {(1, frozenset(pair), False) for pair in (("P1", "P3"), ("P2", "P4"))}
+    assert summary(found) == pairs
+    right = undo_swaps_between_takes([plates[0], wrong], found)
+    np.testing.assert_array_equal(right[1].points, plates[1].points)
+    assert find_swaps_between_takes(right) == ()
+
+
+def test_a_plate_with_right_labels_is_unchanged(plates):
+    assert find_swaps_between_takes(plates) == ()
+
+
+def test_one_exchanged_pair_of_a_plate_is_found_alone(plates):
+    wrong = swap_labels(plates[1], "P1", "P3")
+    found = find_swaps_between_takes([plates[0], wrong])
+    assert summary(found) == {(1, frozenset({"P1", "P3"}), False)}
 
 
 # --- invariance -----------------------------------------------------------------------

@@ -165,3 +165,21 @@ def test_a_prop_has_no_joints_to_report(handover):
     findings = marey.solve(handover).report.findings
     assert not [f for f in findings if "PROP" in f.subject and f.stage == "joints"]
     assert "not-calibrated" not in {f.code for f in findings}
+
+
+def test_a_prop_that_one_take_does_not_show_has_no_motion_there(handover, tmp_path):
+    """Everybody else is solved as ever, and files hold what is known."""
+    owners = ("A", "PROP")
+    shown = handover.select(
+        [i for i, one in enumerate(handover.subjects) if one in owners]
+    )
+    points = shown.points.copy()
+    points[:, np.array(shown.subjects) == "PROP"] = np.nan
+    solution = marey.solve([shown, replace(shown, points=points)], whole=False)
+    person, prop = sorted(solution.subjects, key=lambda one: -one.skeleton.n_joints)
+    assert np.isfinite(prop.motions[0].wxyz).all()
+    assert np.isnan(prop.motions[1].T_world_root).all()
+    assert all(np.isfinite(motion.wxyz).all() for motion in person.motions)
+    assert "subject-unseen" in {f.code for f in solution.report.findings}
+    marey.write(solution, tmp_path / "both.html")
+    marey.write(solution, tmp_path / "both.glb")

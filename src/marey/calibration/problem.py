@@ -103,7 +103,7 @@ class CalibrationProblem:
         """
         return tuple(
             np.concatenate(
-                [sample_frame_pairs(take[:, self.order], lag) for take in takes]
+                [sample_frame_pairs(take, lag, self.order) for take in takes]
             )
             for takes in self.takes
         )
@@ -111,8 +111,11 @@ class CalibrationProblem:
     @property
     def positions(self) -> Float[Array, "frame marker 3"]:
         """Positions of the markers of the model in all frames of all sessions."""
-        positions = [points[:, self.order, :3] for points in self.sessions]
-        return positions[0] if len(positions) == 1 else np.concatenate(positions)
+        return self.every_position(1)
+
+    def every_position(self, step: int) -> Float[Array, "frame marker 3"]:
+        """Return `positions` of every so-many-th frame of each session."""
+        return _join([points[::step, self.order, :3] for points in self.sessions])
 
     @property
     def seen(self) -> Bool[Array, "session marker"]:
@@ -144,7 +147,7 @@ def build_problem(
     numbers = list(by_session)
     return problem_of_sessions(
         skeleton,
-        tuple(map(np.concatenate, by_session.values())),
+        tuple(map(_join, by_session.values())),
         tuple(tuple(map(len, points)) for points in by_session.values()),
         tuple(numbers.index(s) if s in numbers else -1 for s in take_session),
     )
@@ -198,6 +201,11 @@ def problem_of_sessions(
         segment_joint,
         joint_in_segment,
     )
+
+
+def _join(parts: Sequence[Array]) -> Array:
+    """Return arrays one after the other; one alone as it is, without a copy."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _takes_by_session(
@@ -284,7 +292,9 @@ def _skeleton_points(
     n_markers = len(marker)
     points = np.ones((take.n_frames, n_markers + corners[0, ..., 0].size, n_components))
     points[..., :3] = np.nan
-    observed = points_with_confidence(take)[:, marker[marker >= 0]]
-    points[:, np.flatnonzero(marker >= 0), : observed.shape[-1]] = observed
+    observed = points_with_confidence(take)
+    # One by one: all columns at once would be another copy of the take.
+    for k in np.flatnonzero(marker >= 0):
+        points[:, k, : observed.shape[-1]] = observed[:, marker[k]]
     points[:, n_markers:, :3] = corners.reshape(take.n_frames, -1, 3)
     return points

@@ -36,7 +36,7 @@ for command in COMMANDS:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     gc.set_threshold(MIN_ALLOCATIONS)
-    # Python would look for cycles three times more before it leaves its memory.
+    # At its end Python would look for cycles in all its memory.
     atexit.register(gc.freeze)
     prefer_compiled_kernels()
     try:

@@ -6,9 +6,9 @@ which part to which part it reaches. Its cost is minus twice the logarithm of it
 likelihood, up to a constant: positions of the bodies and distances between the joints
 are normally distributed about those of a person, and merged parts and cuts are rare.
 Distances between joints are the sharper evidence: they do not depend on where on a part
-its markers are. Positions have an error in common, that of the trunk they are measured
-from, which depends on where the markers of the trunk are. The probability of a name is
-that of all readings which give it:
+its markers are. Positions along an arm have an error in common, that of the trunk they
+are measured from, which depends on where the markers of the trunk are. The probability
+of a name is that of all readings which give it:
 
 .. math:: p = \sum e^{-c/2} / \sum_{all} e^{-c/2}
 """
@@ -54,7 +54,7 @@ POSITION_SD = 0.05
 positions count less than missing names. Chosen by hand."""
 
 COMMON_VARIANCE = 0.5 * POSITION_SD**2
-"""Variance of the error that all positions along a limb have in common. Half of it all:
+"""Variance of the error that all positions along an arm have in common. Half of it all:
 the trunk is as uncertain as a body of the limb."""
 
 UNNAMED_BODY_COST = 5.0
@@ -219,10 +219,12 @@ class _LimbModel:
             longer = [one for some in readings for one in self._extend(some, body)]
             least = min(one.cost for one in longer)
             readings = [one for one in longer if one.cost < least + MAX_EXCESS_COST]
-        changes = _changes_by_common_errors(readings).tolist()
+        # Heights of a leg are measured from the ground, other positions from the trunk.
+        is_from_trunk = vrm.FOOT not in self.order
+        changes = is_from_trunk * _changes_by_common_errors(readings)
         return [
             one._replace(cost=one.cost + self._absence_cost(one) + change)
-            for one, change in zip(readings, changes, strict=True)
+            for one, change in zip(readings, changes.tolist(), strict=True)
         ]
 
     def names(self, reading: _Reading) -> dict[str, tuple[int, bool]]:

@@ -54,6 +54,10 @@ TEST_FRAMES = 30
 """Frames of all takes together, but `MIN_SAMPLES` of each, on which candidates for
 the reference frame compete. More take longer. Chosen by hand."""
 
+MAX_FRAMES_CACHED = 10_000
+"""Most frames kept in memory to seek a reference among. Higher takes more. Chosen by
+hand, above the length of most recordings."""
+
 AXIS_SD_RAD = 0.25
 """Standard deviation of the initial directions of the axes of knees and elbows, in
 radians. Higher gives them more freedom. Chosen by hand."""
@@ -74,7 +78,8 @@ def _choose_reference(
     problem: CalibrationProblem, person: CalibrationProblem, landmarks: Landmarks
 ) -> "RegressedPerson | None":
     """Return the best initial parameters; None if no frame determines all joints."""
-    points = problem.positions
+    n_frames = sum(map(len, problem.sessions))
+    points = problem.every_position(1 + n_frames // MAX_FRAMES_CACHED)
     n_test = max(TEST_FRAMES // problem.n_takes, MIN_SAMPLES)
     test_frames = np.concatenate(person.sample_positions(n_test))
     best, least = None, np.inf

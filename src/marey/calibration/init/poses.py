@@ -42,20 +42,23 @@ def sample_frames(
 
 
 def sample_frame_pairs(
-    points: Float[Array, "frame marker _"], lag: int = 1
+    points: Float[Array, "frame point _"],
+    lag: int = 1,
+    markers: Int[Array, " marker"] | slice = slice(None),
 ) -> Float[Array, "_ 2 marker _"]:
     """Return pairs of frames, evenly in time among those well seen.
 
     Args:
         points: Markers over time.
         lag: Frames from the first of a pair to the second.
+        markers: Which of them, in which order.
     """
-    seen = np.isfinite(points).all(axis=-1)
+    seen = points_seen(points)[:, markers]
     both_seen = (seen[:-lag] & seen[lag:]).mean(axis=1)
     pairs = np.flatnonzero(both_seen >= MIN_PAIR_VISIBILITY)
     sample = np.linspace(0, max(len(pairs) - 1, 0), N_FRAME_PAIRS).round().astype(int)
     first = pairs[np.unique(sample)[: len(pairs)]]
-    return np.stack([points[first], points[first + lag]], axis=1)
+    return np.stack([points[first], points[first + lag]], axis=1)[:, :, markers]
 
 
 def sample_takes(

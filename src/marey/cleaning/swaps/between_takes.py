@@ -4,8 +4,9 @@ Within one take such a swap does not show, because no label jumps.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -79,8 +80,47 @@ class SwapBetweenTakes:
 OtherPoints = Float[Array, "other_frame marker 3"]
 """Positions of the same markers in another take, in metres."""
 
+Pair = tuple[int, int]
+"""Columns of two labels."""
+
 Misfits = tuple[float, float]
 """Misfit of two labels as they are and swapped, in metres."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Changes:
+    """How the distances of two labels to their neighbours differ between two takes."""
+
+    neighbours: tuple[int, ...]
+    """Columns of the steady neighbours of both."""
+
+    variance: Float[Array, " neighbour"]
+    """Variance of each change, in square metres; NaN if unknown."""
+
+    as_labelled: Float[Array, " neighbour"]
+    """Half the change of the difference of both distances, in metres."""
+
+    swapped: Float[Array, " neighbour"]
+    """The same after the labels change places."""
+
+    def misfits(self, left_out: tuple[int, ...] = ()) -> Misfits:
+        """Return the root mean squares, weighted by the inverse variance, in metres.
+
+        NaN if there are too few neighbours.
+
+        Args:
+            left_out: Neighbours that do not count.
+        """
+        counts = np.array([k not in left_out for k in self.neighbours], dtype=bool)
+        variance = self.variance[counts]
+        if np.isfinite(variance).sum() < MIN_POSE_POINTS:
+            return float("nan"), float("nan")
+        weight = 1.0 / (variance * np.nansum(1.0 / variance))
+        before, after = (
+            float(np.sqrt(np.nansum(weight * change[counts] ** 2)))
+            for change in (self.as_labelled, self.swapped)
+        )
+        return before, after
 
 
 def find_swaps_between_takes(takes: Sequence[Take]) -> tuple[SwapBetweenTakes, ...]:
@@ -90,8 +130,9 @@ def find_swaps_between_takes(takes: Sequence[Take]) -> tuple[SwapBetweenTakes, .
     every take, even across joints. Two labels are swapped if these differences agree
     with another take far better after the labels change places. No bodies are needed.
     If markers were attached again between takes, all pairs differ a little, and the
-    threshold rises with the usual difference. Two markers at equal distances to all
-    neighbours cannot be distinguished.
+    threshold rises with the usual difference. Where no two labels are clearly swapped,
+    two pairs are tried together, each without the other among its neighbours. Two
+    markers at equal distances to all neighbours cannot be distinguished.
 
     All takes are compared with the one that shows most. The takes in the minority are
     wrong; in a tie, those with fewer frames. Frames in which the same labels were
@@ -203,24 +244,30 @@ def _compare_takes(reference: Take, take: Take) -> dict[tuple[str, str], Misfits
         t.points[evenly_spaced(t.n_frames), [*map(t.full_labels.index, labels)]]
         for t in (reference, take)
     )
-    found: dict[tuple[int, int], Misfits] = {}
+    found: dict[Pair, Misfits] = {}
     for _ in range(len(labels) // 2):
-        # One swap at a time, because a swap spoils the comparison of labels around it.
-        clearest = _find_clearest_swap(first, second)
-        if clearest is None or clearest[0] in found:
+        # One at a time, because a swap spoils the comparison of labels around it.
+        clearest = _find_clearest_swaps(first, second)
+        if not clearest or found.keys() & clearest.keys():
             break
-        pair, misfits = clearest
-        second[:, pair] = second[:, pair[::-1]]
-        found[pair] = misfits
+        second = _exchange(second, *clearest)
+        found |= clearest
     return {(labels[a], labels[b]): misfits for (a, b), misfits in found.items()}
 
 
-def _find_clearest_swap(
-    first: Points, second: OtherPoints
-) -> tuple[tuple[int, int], Misfits] | None:
-    """Return the pair whose swap reduces the misfit most; None if no pair does.
+def _exchange(points: OtherPoints, *pairs: Pair) -> OtherPoints:
+    """Return the points with the two columns of each pair exchanged."""
+    exchanged = points.copy()
+    for pair in pairs:
+        exchanged[:, pair] = points[:, pair[::-1]]
+    return exchanged
 
-    Only labels that are neighbours in both takes are compared.
+
+def _find_clearest_swaps(first: Points, second: OtherPoints) -> Mapping[Pair, Misfits]:
+    """Return the pair, or the two pairs, whose swap reduces the misfit most.
+
+    Two pairs are tried if no single pair is clear. Only labels that are neighbours in
+    both takes are compared.
     """
     columns = np.arange(first.shape[1])
     sd = np.stack([distance_deviation(points, columns) for points in (first, second)])
@@ -228,28 +275,83 @@ def _find_clearest_swap(
     np.fill_diagonal(total_sd, np.inf)
     near = np.argsort(total_sd, axis=1, kind="stable")[:, :MAX_NEIGHBOURS].tolist()
     pairs = {(min(a, b), max(a, b)) for a, others in enumerate(near) for b in others}
-    misfits = {pair: _misfits(first, second, sd, pair) for pair in sorted(pairs)}
+    compared = {pair: _compare_pair(first, second, sd, pair) for pair in sorted(pairs)}
+    misfits = {pair: changes.misfits() for pair, changes in compared.items()}
     usual = finite_median(np.array([before for before, _ in misfits.values()]))
     minimum = max(MIN_SWAP_MISFIT_M, MIN_SWAP_MISFIT_RATIO * usual)
     clear = [
-        (pair, (before, after))
-        for pair, (before, after) in misfits.items()
-        if before > minimum
-        and after < min(SKIN_MOTION_M, MAX_REMAINING_MISFIT * before)
+        {pair: each} for pair, each in misfits.items() if _is_clear(each, minimum)
+    ] or [
+        swaps
+        for swaps in _find_clear_twins(compared, minimum)
+        if _agree(first, _exchange(second, *swaps), sd, swaps)
     ]
-    by_gain = sorted(clear, key=lambda swap: swap[1][0] - swap[1][1])
-    return by_gain[-1] if by_gain else None
+    return max(reversed(clear), key=_total_gain, default={})
 
 
-def _misfits(
-    first: Points, second: OtherPoints, sd: Float[Array, "2 n n"], pair: tuple[int, int]
-) -> Misfits:
-    """Return the misfit of two labels between the takes, as they are and swapped.
+def _total_gain(swaps: Mapping[Pair, Misfits]) -> float:
+    """Return by how much swaps reduce the misfit, in metres."""
+    return sum(before - after for before, after in swaps.values())
+
+
+def _is_clear(misfits: Misfits, minimum: float) -> bool:
+    """Return whether a swap of two labels explains a misfit above a minimum."""
+    before, after = misfits
+    return before > minimum and after < _max_remaining(before)
+
+
+def _max_remaining(before: float) -> float:
+    """Return the misfit below which a swap explains the misfit before, in metres."""
+    return min(SKIN_MOTION_M, MAX_REMAINING_MISFIT * before)
+
+
+def _find_clear_twins(
+    compared: Mapping[Pair, Changes], minimum: float
+) -> Iterator[dict[Pair, Misfits]]:
+    """Yield two pairs of labels that are clearly swapped if neither counts the other.
+
+    Opposite markers of a plate that are all exchanged leave its shape as it was, so
+    that each pair agrees with the other. Markers elsewhere show both swaps.
+    """
+    for pair, changes in compared.items():
+        if not np.any(changes.as_labelled > minimum):
+            continue
+        for twin in combinations(sorted(changes.neighbours), 2):
+            other = compared.get(twin)
+            if other is None or not {*pair} <= {*other.neighbours}:
+                continue
+            swaps = {pair: changes.misfits(twin), twin: other.misfits(pair)}
+            each_better = all(after < before for before, after in swaps.values())
+            if each_better and _is_clear(_pool(swaps.values()), minimum):
+                yield swaps
+
+
+def _pool(misfits: Iterable[Misfits]) -> Misfits:
+    """Return the root mean square of the misfits of several swaps, in metres."""
+    before, after = np.sqrt(np.mean(np.square([*misfits]), axis=0)).tolist()
+    return before, after
+
+
+def _agree(
+    first: Points,
+    exchanged: OtherPoints,
+    sd: Float[Array, "2 n n"],
+    swaps: Mapping[Pair, Misfits],
+) -> bool:
+    """Return whether pairs agree with all their neighbours after both are exchanged."""
+    remaining, _ = _pool(
+        _compare_pair(first, exchanged, sd, pair).misfits() for pair in swaps
+    )
+    return remaining < _max_remaining(_pool(swaps.values())[0])
+
+
+def _compare_pair(
+    first: Points, second: OtherPoints, sd: Float[Array, "2 n n"], pair: Pair
+) -> Changes:
+    """Return how the distances of two labels to their neighbours differ between takes.
 
     Compared is the difference of the two labels' distances to each steady neighbour of
-    both. A swap changes its sign. The misfit is the weighted root mean square over
-    neighbours of half the difference between the takes, in metres; NaN if there are too
-    few neighbours.
+    both. A swap changes its sign.
 
     Args:
         first: The labels in one take.
@@ -268,14 +370,10 @@ def _misfits(
         median, median_sd = row_median_and_sd((a - b).T)
         difference.append(median)
         variance = variance + median_sd**2
-    if np.isfinite(variance).sum() < MIN_POSE_POINTS:
-        return float("nan"), float("nan")
-    weight = 1.0 / (variance * np.nansum(1.0 / variance))
-    before, after = (
-        float(np.sqrt(np.nansum(weight * (0.5 * change) ** 2)))
-        for change in (difference[0] - difference[1], difference[0] + difference[1])
+    as_labelled, swapped = (
+        0.5 * np.abs(difference[0] + sign * difference[1]) for sign in (-1.0, 1.0)
     )
-    return before, after
+    return Changes(tuple(neighbours.tolist()), variance, as_labelled, swapped)
 
 
 def _finding(swap: SwapBetweenTakes, last: int) -> Finding:

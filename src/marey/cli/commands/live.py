@@ -158,13 +158,17 @@ def _show_poses(poses: "Stream", show: Callable[[str], None] | None) -> None:
 
 def _state(poses: "Stream", pose: "LivePose") -> str:
     """Return what a stream does now, on one line."""
+    from marey.live.posing.tracking import doubt_misfits
+
     found = poses.statistics
     targets = "" if pose.skeleton is None else f", {pose.n_seen} targets seen"
     text = f"{found.received} frames, {found.rate:.1f} Hz, {found.lost} lost{targets}"
     learnt = poses.learnt
     if learnt is None:
         return text + (", learning" if poses.is_learning else "")
-    joints = [joint for one in learnt.readiness for joint in one]
+    states = zip(learnt.names, learnt.readiness, strict=True)
+    now = doubt_misfits(states, pose.subjects)
+    joints = [joint for _, one in now for joint in one]
     needs = [joint for joint in joints if joint.state != "ready"]
     advice = f"; {needs[0].advice}" if needs else ""
     return f"{text}, {len(joints) - len(needs)} of {len(joints)} joints ready{advice}"

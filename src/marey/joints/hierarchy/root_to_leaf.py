@@ -172,6 +172,7 @@ class PosePropagation:
                 center_in_parent=_mean_seen(in_parent.reshape(-1, 3)),
                 pose_source="parent",
             )
+        radius = np.nanmax(sphere.radius)
         constants = BodyConstants(
             body=body,
             parent=parent,
@@ -180,7 +181,7 @@ class PosePropagation:
             axis_in_parent=self._axis_of(sphere, in_parent),
             covariance=sphere.covariance,
             radial_noise=sphere.noise,
-            off_axis_rotation=sphere.spread[0] / np.nanmax(sphere.radius),
+            off_axis_rotation=sphere.spread[0] / radius if radius > 0.0 else 0.0,
             pose_source="sensor",
         )
         joint, axis = _joint_in_world(constants, T_world_parent)

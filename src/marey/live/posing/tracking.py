@@ -1,5 +1,6 @@
 """Poses of a known skeleton in the frames of a stream."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,6 +10,7 @@ from marey.errors import DataError
 from marey.live.frame import Frame
 from marey.numerics import Array, Float, Int
 from marey.numerics.thresholds import MOTION_TIME_S
+from marey.pipeline.reporting.readiness import JointReadiness, doubt_joints
 from marey.pose.gauss_newton.tracker import PoseTracker
 from marey.skeleton import Skeleton
 from marey.take import match_labels
@@ -30,6 +32,33 @@ class SubjectPose:
     separation: Float[Array, " joint"] | None = None
     """Of a virtual skeleton: distance between the positions that a joint's two bones
     give it, in metres; NaN where only one of them does."""
+
+    residual_scale_m: Float[Array, " joint"] | None = None
+    """Usual residual of the markers on each joint's bone of late, along one axis, in
+    metres; None of a virtual skeleton."""
+
+
+JointStates = tuple[str, tuple[JointReadiness, ...]]
+"""Name of a subject and the states of its joints."""
+
+
+def doubt_misfits(
+    states: Iterable[JointStates], subjects: Sequence[SubjectPose]
+) -> list[JointStates]:
+    """Return states of joints in which those that do not fit now are "unknown".
+
+    Args:
+        states: By covariance, of each subject.
+        subjects: The newest poses; states of subjects without a pose stay.
+    """
+    shown = {one.name: one for one in subjects if one.residual_scale_m is not None}
+    now = []
+    for name, joints in states:
+        pose = shown.get(name)
+        if pose is not None and pose.residual_scale_m is not None:
+            joints = doubt_joints(joints, pose.skeleton, pose.residual_scale_m)
+        now.append((name, joints))
+    return now
 
 
 NO_JOINTS = np.zeros((0, 4, 4))
@@ -137,7 +166,10 @@ class SkeletonTracker:
         if not self._has_begun:
             return None
         T = self._tracker.update_poses(points, sensors, n_frames=n_frames)
-        return SubjectPose(self.name, self.skeleton, T, int(seen))
+        scale = self._tracker.residual_scale_m
+        return SubjectPose(
+            self.name, self.skeleton, T, int(seen), residual_scale_m=scale
+        )
 
     @property
     def is_in_stream(self) -> bool:

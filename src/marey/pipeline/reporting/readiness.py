@@ -1,7 +1,7 @@
 """What still needs to move: how far each joint is determined, and what would help."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -61,6 +61,56 @@ def assess_joints(skeleton: Skeleton) -> tuple[JointReadiness, ...]:
         *(joint for joint in _joints_there(observed) if joint.joint in there),
         *_joints_missing(observed),
     )
+
+
+def doubt_joints(
+    joints: tuple[JointReadiness, ...],
+    skeleton: Skeleton,
+    residual_scale_m: Float[Array, " joint"],
+) -> tuple[JointReadiness, ...]:
+    """Return the states of joints with those that do not fit now as "unknown".
+
+    A joint does not fit while the residual of the markers next beyond it is larger
+    than the standard deviation of a centre that is "ready". Its covariance knows only
+    the frames it was estimated from, in which the part may not have moved.
+
+    Args:
+        joints: States by covariance.
+        skeleton: The skeleton they belong to.
+        residual_scale_m: Usual residual of the markers on each joint's bone, along one
+            axis, in metres.
+    """
+    misfit = _misfit_beyond(skeleton, residual_scale_m)
+    does_fit = dict(zip(skeleton.names, misfit <= MAX_JOINT_SD_M, strict=True))
+    parent_of = {
+        name: skeleton.names[parent]
+        for name, parent in zip(skeleton.names, skeleton.parent, strict=True)
+    }
+    return tuple(
+        joint
+        if does_fit.get(joint.joint, True)
+        else replace(
+            joint,
+            state="unknown",
+            fraction=0.0,
+            advice=_advice(joint.joint, parent_of[joint.joint], "unknown"),
+        )
+        for joint in joints
+    )
+
+
+def _misfit_beyond(
+    skeleton: Skeleton, residual_scale_m: Float[Array, " joint"]
+) -> Float[Array, " joint"]:
+    """Return the residual of the nearest markers on a joint's bone or beyond, in m."""
+    misfit = np.array(residual_scale_m, dtype=float)
+    is_bare = ~np.isin(np.arange(skeleton.n_joints), skeleton.marker_joint)
+    misfit[is_bare] = 0.0
+    for joint in range(skeleton.n_joints - 1, 0, -1):
+        parent = skeleton.parent[joint]
+        if is_bare[parent]:
+            misfit[parent] = max(misfit[parent], misfit[joint])
+    return misfit
 
 
 def _joints_there(skeleton: Skeleton) -> Iterator[JointReadiness]:

@@ -125,12 +125,12 @@ def _joint_rows(subject: Subject) -> Iterator[Row]:
     That of a centre is along the direction in which it is known worst.
     """
     skeleton = subject.skeleton
-    angle_sd = np.concatenate([motion.angle_sd for motion in subject.motions])
     for joint in np.flatnonzero(skeleton.rotates).tolist():
         parent = "" if joint == 0 else skeleton.names[skeleton.parent[joint]]
         sd = _largest_sd(skeleton.covariance[joint]) if joint else np.nan
         center_sd = _sd_in_mm(sd)
-        angle = _typical_angle_sd(angle_sd[:, joint])
+        angle_sd = [motion.angle_sd[:, joint] for motion in subject.motions]
+        angle = _typical_angle_sd(np.concatenate(angle_sd))
         name = skeleton.names[joint]
         yield name, parent, skeleton.kind[joint], center_sd, *angle, subject.name
 

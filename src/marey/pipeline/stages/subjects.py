@@ -27,6 +27,7 @@ from marey.pipeline.posing.settings import (
     known_ground,
     pose_settings,
 )
+from marey.pipeline.posing.where_seen import pose_where_seen
 from marey.pipeline.reporting.compare_subjects import (
     session_findings,
     skeleton_findings,
@@ -34,7 +35,7 @@ from marey.pipeline.reporting.compare_subjects import (
 from marey.pipeline.stages.bodies import BodyFit
 from marey.pipeline.stages.reroot import reroot_skeleton
 from marey.pipeline.stages.several_takes import concatenate_takes
-from marey.pose import fit_pose, mark_contacts
+from marey.pose import mark_contacts
 from marey.pose.contact.holds import Hold
 from marey.report import Finding, mark_name
 from marey.rig import build_skeletons, unknown_rolls
@@ -237,7 +238,8 @@ def pose_subjects(
     posed, findings = [], list(found)
     for subject, of_takes in zip(subjects, holds, strict=True):
         fits = [
-            fit_pose(
+            pose_where_seen(
+                subject.name,
                 skeleton,
                 take,
                 method=subject.pose_method,
@@ -275,7 +277,7 @@ def _find_all_holds(
         return [[()] * len(takes) for _ in subjects], []
     free = [
         [
-            fit_pose(skeleton, take, method="gauss_newton")[0]
+            pose_where_seen(subject.name, skeleton, take, method="gauss_newton")[0]
             for skeleton, take in zip(subject.take_skeletons, takes, strict=True)
         ]
         for subject in subjects

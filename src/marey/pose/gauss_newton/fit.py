@@ -20,6 +20,7 @@ from marey.numerics.thresholds import OUTLIER_SD, VELOCITY_TIME_S
 from marey.options import options_from
 from marey.pose.both_ways import bridge_gaps, choose_by_limb
 from marey.pose.findings import pose_findings
+from marey.pose.gauss_newton.halves import track_sequences
 from marey.pose.gauss_newton.smoothing import smooth_poses
 from marey.pose.options import (
     MAX_RMS_RESIDUAL_M,
@@ -333,12 +334,11 @@ class GaussNewtonSolver(PoseSolver):
         An order has two parts. The second one begins at the first pose of the first,
         at zero velocity.
         """
-        n, states = len(recording[0]), self._start_states()
+        n, states = len(recording[0]), self.start_states()
         trace = PoseTrace.empty(n * len(orders), len(self.nodes.tree.parent))
-        paths = trace.root, trace.q
         for part in range(2):
             streams = [k * n + order[part] for k, order in enumerate(orders)]
-            self._run_streams(recording, streams, trace, self.settings, paths, states)
+            track_sequences(self, recording, streams, trace, states)
             for k, (first, _) in enumerate(orders):
                 slot = k * n + first[0]
                 states.root[k], states.q[k] = trace.root[slot], trace.q[slot]
@@ -349,7 +349,7 @@ class GaussNewtonSolver(PoseSolver):
             for r in rows
         ]
 
-    def _start_states(self) -> "TrackState":
+    def start_states(self) -> "TrackState":
         """Return states without a pose, one per lane."""
         from marey.pose.gauss_newton.track_kernel import TrackState  # numba is slow
 
@@ -362,7 +362,7 @@ class GaussNewtonSolver(PoseSolver):
             restart_wait=np.zeros((n_lanes, 1), dtype=np.int64),
         )
 
-    def _run_streams(
+    def run_streams(
         self,
         recording: Recording,
         streams: Sequence[Int[Array, " some"]],
@@ -424,9 +424,9 @@ class GaussNewtonSolver(PoseSolver):
         paths: tuple[Array, Array],
     ) -> None:
         """Move frames from their poses to the nearest minima, in place."""
-        states, given = self._start_states(), settings._replace(given_start=True)
+        states, given = self.start_states(), settings._replace(given_start=True)
         streams = np.array_split(order, len(states.root))
-        self._run_streams(recording, streams, trace, given, paths, states)
+        self.run_streams(recording, streams, trace, given, paths, states)
 
     def _refine(self, recording: Recording, trace: PoseTrace) -> None:
         """Move every frame to the minimum nearest to its pose, in place.

@@ -8,6 +8,8 @@ import numpy as np
 from marey.articulated.targets import TargetNames
 from marey.errors import DataError
 from marey.numerics import Array, Float
+from marey.numerics.robust import normal_length_quantile
+from marey.numerics.thresholds import OUTLIER_SD, VELOCITY_TIME_S
 from marey.options import options_from
 from marey.pose.gauss_newton.fit import GaussNewtonSolver
 from marey.pose.options import UNSEEN_S, GaussNewtonOptions
@@ -16,13 +18,19 @@ from marey.skeleton import Skeleton
 
 NO_SENSORS = np.zeros((0, 4, 4))
 
+MEDIAN_LENGTH = normal_length_quantile(0.5)
+"""Median length of a residual, in standard deviations along one axis."""
+
 
 class PoseTracker:
     """A skeleton that is tracked through a stream, frame by frame.
 
     It does for a stream what `solve_pose` with "gauss_newton" does for a whole take.
-    Future frames are not used, so `smooth` does not apply, and the scales of outliers
-    are the standard deviations of the options.
+    Future frames are not used, so `smooth` does not apply. With `adapt`, the scales of
+    outliers follow the residuals of the frames that have come, one scale per body: by
+    a factor of e in `VELOCITY_TIME_S` at most, and never below the standard deviation
+    of the options. As in a whole take, none counts that is larger than `OUTLIER_SD`
+    times their median.
     """
 
     def __init__(
@@ -52,6 +60,7 @@ class PoseTracker:
             fade_offsets_after,
             make_shown_pose,
         )
+        from marey.pose.gauss_newton.residual_scale_kernel import update_scales
 
         if not 0.0 < rate < np.inf:
             raise DataError("rate", found=rate, needed="a positive number of hertz")
@@ -64,6 +73,16 @@ class PoseTracker:
         self._trace = PoseTrace.empty(1, n)
         self._frame = np.zeros(1, dtype=np.int64)
         self._fade_offsets, self._shown = fade_offsets_after, make_shown_pose(n)
+        self._update_scales = update_scales
+        self._scale_settings = self._choose_scale_settings(rate)
+        self._scale_m = np.full(n, self._fit.options.marker_sd)
+
+    def _choose_scale_settings(self, rate: float) -> tuple[float, ...]:
+        """Return the numbers of `ScaleSettings`."""
+        options = self._fit.options
+        outlier = options.outlier if options.adapt else 0.0
+        gain = 1.0 / (rate * VELOCITY_TIME_S)
+        return MEDIAN_LENGTH, gain, options.marker_sd, outlier, OUTLIER_SD
 
     def update(
         self,
@@ -129,6 +148,10 @@ class PoseTracker:
             fit.stretch_time(float(n_frames))
             fit.state.restart_wait[:] = 0
         fit.run(recording, self._frame, trace)
+        pose = trace.root, trace.q
+        self._update_scales(
+            fit.problem, recording[0], pose, self._scale_settings, self._scale_m
+        )
         is_moved = self._fade_offsets(
             trace.information[0],
             fit.settings.prior,
@@ -142,6 +165,18 @@ class PoseTracker:
         if is_moved:
             fit.clamp_to_limits(shown.q[None])
 
+    @property
+    def residual_scale_m(self) -> Float[Array, " joint"]:
+        """Usual residual of the markers on each joint's bone, in metres along one axis.
+
+        Over the frames that have come of late; at least the standard deviation of the
+        options, which is also that of a bone without markers.
+        """
+        return np.asarray(self._scale_m[self._fit.nodes.node_of_joint])
+
     def reset(self) -> None:
-        """Forget the pose: the next frame is solved from scratch."""
+        """Forget the pose: the next frame is solved from scratch.
+
+        The scales of outliers stay, as the skeleton does.
+        """
         self._fit.reset()

@@ -12,6 +12,7 @@ from marey.errors import MareyError
 from marey.io.formats.html import SceneOptions, encode_scene, to_json
 from marey.live import LivePose, Stream
 from marey.live.live_stream import STALE_S
+from marey.live.posing.tracking import SubjectPose, doubt_misfits
 from marey.motion import Motion
 from marey.numerics import geometry
 from marey.pipeline.reporting.readiness import JointReadiness, assess_joints
@@ -53,6 +54,7 @@ class LiveFeed:
         self._layout: Layout | None = None
         self._last_seen: dict[str, float] = {}
         self._readiness: tuple[tuple[str, tuple[JointReadiness, ...]], ...] = ()
+        self._subjects: tuple[SubjectPose, ...] = ()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="marey live feed")
         self._thread.daemon = True
@@ -81,6 +83,7 @@ class LiveFeed:
             options = SceneOptions(title=self._title, live=True)
             self.scene = encode_scene(_still(pose), options)
             self.version += 1
+        self._subjects = pose.subjects
         present = self._find_present(pose)
         self.message = json.dumps(_pose_message(pose, present, self.version))
         self.count += 1
@@ -115,7 +118,7 @@ class LiveFeed:
                         "fraction": joint.fraction,
                         "advice": joint.advice,
                     }
-                    for name, joints in self._readiness
+                    for name, joints in doubt_misfits(self._readiness, self._subjects)
                     for joint in joints
                 ],
             }
