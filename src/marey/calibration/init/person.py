@@ -54,8 +54,8 @@ TEST_FRAMES = 30
 """Frames of all takes together, but `MIN_SAMPLES` of each, on which candidates for
 the reference frame compete. More take longer. Chosen by hand."""
 
-MAX_REFERENCE_FRAMES = 10_000
-"""Most frames among which a reference is sought. Higher takes more memory. Chosen by
+MAX_FRAMES_CACHED = 10_000
+"""Most frames kept in memory to seek a reference among. Higher takes more. Chosen by
 hand, above the length of most recordings."""
 
 AXIS_SD_RAD = 0.25
@@ -79,7 +79,7 @@ def _choose_reference(
 ) -> "RegressedPerson | None":
     """Return the best initial parameters; None if no frame determines all joints."""
     n_frames = sum(map(len, problem.sessions))
-    points = problem.every_position(1 + n_frames // MAX_REFERENCE_FRAMES)
+    points = problem.every_position(1 + n_frames // MAX_FRAMES_CACHED)
     n_test = max(TEST_FRAMES // problem.n_takes, MIN_SAMPLES)
     test_frames = np.concatenate(person.sample_positions(n_test))
     best, least = None, np.inf

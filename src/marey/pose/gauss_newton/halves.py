@@ -28,7 +28,7 @@ MIN_OVERLAPS = 10
 """Least length of a sequence to be cut, as a multiple of the overlap. A cut gains
 nothing from 4 overlaps, and 30 % from 10. Chosen by hand."""
 
-SEAM_TOLERANCE = 1e-6
+SEAM_ROUNDING = 1e-6
 """Largest difference of two states that agree: of positions in metres, quaternions, and
 velocities per frame. Higher joins more halves, and lets poses differ by more from those
 without a cut. Chosen by hand, far below what markers can measure."""
@@ -99,7 +99,7 @@ def _agree(states: "TrackState", lane: int, others: "TrackState", other: int) ->
     off = (one.root - two.root, one.q - signs * two.q, one.velocity - two.velocity)
     waits = np.maximum([one.restart_wait, two.restart_wait], 0)
     same_counts = one.frames_unseen == two.frames_unseen and waits[0] == waits[1]
-    is_near = all((np.abs(x) <= SEAM_TOLERANCE).all() for x in off)
+    is_near = all((np.abs(x) <= SEAM_ROUNDING).all() for x in off)
     return is_near and bool(same_counts)
 
 
