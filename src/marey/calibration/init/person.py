@@ -48,15 +48,15 @@ from marey.calibration.solver.bundle_adjustment import pose_sampled_frames
 from marey.calibration.solver.levenberg_marquardt import residuals
 from marey.numerics import Array, Bool, Float, geometry
 from marey.numerics.procrustes import fit_rigid
-from marey.numerics.thresholds import MIN_SAMPLES, SKIN_MOTION_M
+from marey.numerics.thresholds import FRAMES_PER_CHUNK, MIN_SAMPLES, SKIN_MOTION_M
 
 TEST_FRAMES = 30
 """Frames of all takes together, but `MIN_SAMPLES` of each, on which candidates for
 the reference frame compete. More take longer. Chosen by hand."""
 
-MAX_FRAMES_CACHED = 10_000
-"""Most frames kept in memory to seek a reference among. Higher takes more. Chosen by
-hand, above the length of most recordings."""
+MAX_REFERENCE_FRAMES = 2 * FRAMES_PER_CHUNK
+"""Most frames, evenly in time, to seek a reference among. Higher takes more memory;
+most recordings are shorter."""
 
 AXIS_SD_RAD = 0.25
 """Standard deviation of the initial directions of the axes of knees and elbows, in
@@ -79,7 +79,7 @@ def _choose_reference(
 ) -> "RegressedPerson | None":
     """Return the best initial parameters; None if no frame determines all joints."""
     n_frames = sum(map(len, problem.sessions))
-    points = problem.every_position(1 + n_frames // MAX_FRAMES_CACHED)
+    points = problem.every_position(1 + n_frames // MAX_REFERENCE_FRAMES)
     n_test = max(TEST_FRAMES // problem.n_takes, MIN_SAMPLES)
     test_frames = np.concatenate(person.sample_positions(n_test))
     best, least = None, np.inf
