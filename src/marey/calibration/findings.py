@@ -6,7 +6,7 @@ import numpy as np
 
 from marey.calibration.init.generic import SHOULDER_GIRDLE
 from marey.calibration.solver.bundle_adjustment import CalibrationFit
-from marey.calibration.to_skeleton import stray_markers
+from marey.calibration.to_skeleton import find_noisy_markers
 from marey.numerics.thresholds import OUTLIER_SD, SKIN_MOTION_M
 from marey.report import Finding, mark_name
 from marey.skeleton import Skeleton
@@ -108,7 +108,7 @@ def _noisy_markers(fit: CalibrationFit) -> Iterator[Finding]:
     noise = fit.estimate.parameters.marker_noise
     median = float(np.median(noise))
     largest = noise.max(axis=0).tolist()
-    for k in np.flatnonzero(stray_markers(fit)).tolist():
+    for k in np.flatnonzero(find_noisy_markers(fit)).tolist():
         yield Finding(
             "marker-strays",
             "calibrate",

@@ -122,21 +122,22 @@ def unknown_rolls(fit: CalibrationFit) -> tuple[str, ...]:
         and side_of(name) + LOWER_LEG in fit.initial.landmark_joints
     ]
     known = known_rolls(tree, _limb_sides(fit, tree), legs)
-    stray = stray_markers(fit)
+    noisy = find_noisy_markers(fit)
     doubtful = [
-        bool(marked) and 2 * stray[marked].sum() > len(marked)
+        bool(marked) and 2 * noisy[marked].sum() > len(marked)
         for marked in map(fit.estimate.model.markers_of, range(len(tree.names)))
     ]
     return tuple(tree.names[i] for i in np.flatnonzero(~known | doubtful).tolist())
 
 
-def stray_markers(fit: CalibrationFit) -> Bool[Array, " marker"]:
+def find_noisy_markers(fit: CalibrationFit) -> Bool[Array, " marker"]:
     """Return which markers have more noise than the others, and than skin motion."""
     noise = fit.estimate.parameters.marker_noise
     usual = float(np.median(noise))
-    stray = noise.max(axis=0) > max(OUTLIER_SD * usual, SKIN_MOTION_M)
-    stray[list(fit.estimate.model.sensor_points)] = False
-    return stray
+    limit = max(OUTLIER_SD * usual, SKIN_MOTION_M)
+    noisy = np.asarray(noise.max(axis=0) > limit, dtype=bool)
+    noisy[list(fit.estimate.model.sensor_points)] = False
+    return noisy
 
 
 def _t_pose(fit: CalibrationFit) -> Float[Array, "segment 3 3"]:

@@ -122,7 +122,7 @@ class Changes:
         )
         return before, after
 
-    def any_for_swap(self, minimum: float) -> bool:
+    def has_change_for_swap(self, minimum: float) -> bool:
         """Return whether any change above a minimum, in metres, speaks for a swap."""
         is_large = self.as_labelled > minimum
         return bool(np.any(is_large & (self.swapped < self.as_labelled)))
@@ -319,7 +319,7 @@ def _find_clear_twins(
     that each pair agrees with the other. Markers elsewhere show both swaps.
     """
     for pair, changes in compared.items():
-        if not changes.any_for_swap(minimum):
+        if not changes.has_change_for_swap(minimum):
             continue
         for twin in combinations(sorted(changes.neighbours), 2):
             other = compared.get(twin)
