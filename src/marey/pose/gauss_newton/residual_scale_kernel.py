@@ -33,7 +33,8 @@ def _write_softness(targets, scale, settings):
     """Write the softness of the loss of every marker from the scales of the nodes."""
     usual = np.empty(len(targets.column))
     for i in range(len(scale)):
-        usual[targets.start[i] : targets.start[i + 1]] = scale[i]
+        for k in range(targets.start[i], targets.start[i + 1]):
+            usual[k] = scale[i]
     largest = settings.max_ratio * np.median(usual)
     for k in range(len(usual)):
         length = settings.outlier * min(usual[k], largest)
