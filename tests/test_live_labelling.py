@@ -8,10 +8,11 @@ import pytest
 
 import marey
 from marey.live import Frame, LivePose, SubjectPose
-from marey.live.labelling import COASTING_FRAMES, PointLabeller
+from marey.live.labelling import COASTING_FRAMES, PointLabeller, assign_points
 from marey.live.posing.performers import Performers
 from marey.live.recognition import find_markers, recognise_skeleton
 from marey.numerics import geometry
+from marey.skeleton import rotating_joints
 
 
 @pytest.fixture(scope="module")
@@ -173,6 +174,21 @@ def test_a_cloud_without_the_skeleton_has_no_labels(walk, rng):
     for cloud in (rng.uniform(-1.0, 1.0, (60, 3)), take.points[0, :20]):
         assert find_markers(skeleton, cloud) == {}
     assert len(find_markers(skeleton, other.points[3])) < 0.9 * len(take.labels)
+
+
+def test_the_effort_of_a_search_is_bounded(walk, rng, monkeypatch):
+    """From at most 24 places of each body the bodies are followed along the joints."""
+    skeleton, _ = walk
+    calls = []
+
+    def counted(points, places):
+        calls.append(len(points))
+        return assign_points(points, places)
+
+    monkeypatch.setattr("marey.live.recognition.assign_points", counted)
+    find_markers(skeleton, rng.uniform(-1.0, 1.0, (100, 3)))
+    n_bodies = len(np.unique(rotating_joints(skeleton)[skeleton.marker_joint]))
+    assert 12 * n_bodies**2 < len(calls) <= 24 * n_bodies**2
 
 
 def test_a_known_skeleton_starts_on_a_raw_cloud_and_comes_back(walk, rng):
