@@ -125,7 +125,7 @@ def _misread_orientations(
                 f"joints fit {before / after:.0f} times better ({1e3 * after:.1f} mm) "
                 f"{reading}; read the file that way"
             )
-            return [_finding("orientations-odd", "", message, "error", after)]
+            return [_finding("orientations-inconsistent", "", message, "error", after)]
     return []
 
 

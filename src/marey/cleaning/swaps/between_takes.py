@@ -396,5 +396,5 @@ def _finding(swap: SwapBetweenTakes, last: int) -> Finding:
         if swap.certain
         else f"it is unknown which is right; changed in {here}, which has fewer frames"
     )
-    subject, code = "-".join(swap.labels), "labels-exchanged"
+    subject, code = "-".join(swap.labels), "labels-swapped-between-takes"
     return repair_warning(code, message, subject, (0, last), swap.misfit_before)
