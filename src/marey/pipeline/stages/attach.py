@@ -221,7 +221,7 @@ def _attached_finding(attached: Skeleton, matches: Sequence[JointMatch]) -> Find
 
 
 def _match_findings(match: SkeletonMatch, given: Skeleton) -> list[Finding]:
-    """Return a warning if names are unknown and left and right may be exchanged."""
+    """Return a warning if names are unknown and left and right may be swapped."""
     if match.tree is None or not match.tree.is_ambiguous:
         return []
     message = (
