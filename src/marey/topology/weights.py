@@ -173,7 +173,7 @@ def _excess(joints: JointFits) -> Array:
            \left(\frac{d_{ab}}{d} + 0.2\right)^{k_{ab}} \\
        v_{ab} &= \min(1.25\,(e_a + e_b),\ 900\,n) \\
        k_{ab} &= 0.05 + 0.3\,[\text{no relative motion}]
-           + 0.6\,\frac{v_{ab}}{n + v_{ab}} + \frac{o_{ab}}{o_{ab} + 10\,n + v_{ab}}
+           + 0.6\,\frac{v_{ab}}{n + v_{ab}} + \frac{o_{ab}}{o_{ab} + 9\,n + v_{ab}}
 
     :math:`r_{ab}` is the squared residual, :math:`n_{ab}` the noise variance and
     :math:`n` its median over the pairs; :math:`x_{ab} = r_{ab} - n_{ab}`;
