@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from marey import joint_fits
 from marey.errors import OptionError
 from marey.joint_fits import JointFits
 from marey.numerics import Array, Bool, Float
@@ -245,10 +246,7 @@ def is_within_noise(joints: JointFits, max_ratio: float) -> Bool[Array, " pair"]
 
 def smallest_per_body(joints: JointFits, values: PairValues) -> Float[Array, " body"]:
     """Return the smallest value over the pairs of each body; inf if it has none."""
-    smallest = np.full(count_bodies(joints), np.inf)
-    for column in joints.pair.T:
-        np.fmin.at(smallest, column, values)
-    return smallest
+    return joint_fits.smallest_per_body(joints.pair, values, count_bodies(joints))
 
 
 def count_bodies(joints: JointFits) -> int:

@@ -12,12 +12,12 @@ from marey.joints.ball.normal_equations import (
     PairSums,
     PerPair,
     form_normal_equations,
-    poses_seen,
     sum_pairs,
     sum_pairs_at_anchors,
 )
 from marey.joints.noise import PoseNoise
 from marey.numerics import Array, Bool, Float
+from marey.numerics.procrustes import poses_seen
 from marey.numerics.resampling import evenly_spaced
 from marey.numerics.thresholds import MOTION_TIME_S
 
