@@ -14,21 +14,7 @@ def record(figure=None, motion="", **options):
     figure = figure or synth.human()
     options = {"rate": 100.0, "seconds": 1.0, "markers": "set53", **options}
     take = figure.record(motion or figure.motions[0], **options)
-    return attach_targets(figure.skeleton, take), take
-
-
-def attach_targets(skeleton, take):
-    """The skeleton with the true offsets of a take's markers and sensors."""
-    truth = take.truth
-    return replace(
-        skeleton,
-        marker_labels=truth.marker_labels,
-        marker_joint=truth.marker_joint,
-        marker_offset=truth.marker_offset,
-        sensor_names=take.sensor_names,
-        sensor_joint=truth.sensor_joint,
-        T_joint_sensor=truth.T_body_sensor,
-    )
+    return take.true_skeleton, take
 
 
 def joint_errors(motion, take):

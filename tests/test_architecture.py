@@ -271,7 +271,7 @@ def test_papers_call_marey_by_its_public_names_as_a_user_does():
         ("joints.sphere.fit.fit_sphere", False),
         ("numerics.robust.tukey", True),
         ("plot.style.BLUE", True),
-        ("plot.scene.build_scene", False),
+        ("plot.scene.build_plot_scene", False),
         ("take.Take", True),
     ],
 )

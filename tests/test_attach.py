@@ -71,13 +71,7 @@ def test_names_that_are_no_persons_are_none():
 def person():
     """A person with markers, as it stands at rest."""
     take = synth.human(seed=4).record("still", seconds=0.2, markers="set53", seed=2)
-    truth = take.truth
-    return replace(
-        truth.motion.skeleton,
-        marker_labels=truth.marker_labels,
-        marker_joint=truth.marker_joint,
-        marker_offset=truth.marker_offset,
-    )
+    return take.true_skeleton
 
 
 def turned(skeleton, R):

@@ -183,7 +183,7 @@ def test_a_person_of_another_size_without_labels_is_solved_and_doubted(takes, si
     errors = [f for f in findings if f.severity == "error"]
     assert bool(errors) == (size == 1e3)
     assert all("unit=" in f.message for f in errors if f.code == "rate-doubtful")
-    is_person = any(f.code == "named-by-looks" for f in findings)
+    is_person = any(f.code == "named-by-shape" for f in findings)
     doubts = [f.severity for f in findings if f.code == "unit-doubtful"]
     assert doubts == is_person * ["warning"]
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from posed import attach_targets
 
 import marey
 from marey import build_skeleton, fit_joints, segment, synth
@@ -12,7 +11,6 @@ from marey.calibration import CalibrateOptions, calibrate
 from marey.calibration.init.generic import SHOULDER_GIRDLE
 from marey.numerics import geometry
 from marey.papers.measures import joint_errors
-from marey.papers.recordings import true_skeleton
 from marey.take import Take
 from marey.topology import tree_from_parents
 
@@ -169,7 +167,7 @@ def test_the_vertical_direction_does_not_matter(soft_walker, rotation):
 
 def test_feet_are_level_at_rest_whatever_their_pose_in_single_frames(soft_walker):
     _, take, _, found = soft_walker
-    true = true_skeleton(take)
+    true = take.true_skeleton
     for side in "LR":
         slopes = []
         for one in (found.skeleton, true):
@@ -330,7 +328,7 @@ def test_markers_attached_again_bring_joints_nearer_the_truth(seed):
     day = {"rate": 30.0, "markers": "set53"}
     before = figure.record("still", seconds=0.1, seed=seed, **day)
     after = figure.record("exercise", seconds=5.0, seed=seed + 9, noise=1e-3, **day)
-    known = true_skeleton(before)
+    known = before.true_skeleton
     kept = calibrate(known, after, options=CalibrateOptions(keep_bones=True)).skeleton
     error = [
         rms(joint_errors(marey.solve_pose(skeleton, after), after))
@@ -351,7 +349,7 @@ def test_coincident_landmarks_give_a_finite_skeleton(walker):
 def test_an_animal_is_not_calibrated_as_a_person():
     figure = synth.quadruped()
     take = figure.record(seconds=3.0, rate=60.0, markers=6, noise=2e-4)
-    start = attach_targets(figure.skeleton, take)
+    start = take.true_skeleton
     found = calibrate(start, take).skeleton
     assert found.kind == start.kind
     inner = start.parent > 0

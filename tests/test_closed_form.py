@@ -8,7 +8,7 @@ import marey
 from marey.errors import DataError
 from marey.joints import estimate_hierarchy
 from marey.numerics import geometry
-from marey.papers.recordings import true_bodies, true_skeleton
+from marey.papers.recordings import true_bodies
 
 NOISE = 1e-3
 
@@ -41,7 +41,7 @@ def joint_errors(motion, true):
 
 def test_exact_markers_give_the_exact_pose(noisy):
     """With balls, hinges and universal joints, whatever the frame before was."""
-    skeleton, true = true_skeleton(noisy), noisy.truth.motion
+    skeleton, true = noisy.true_skeleton, noisy.truth.motion
     motion = place_all(skeleton, noisy.labels, noisy.truth.points)
     assert joint_errors(motion, true).max() < 1e-6
 
@@ -89,7 +89,7 @@ def test_it_is_the_rigid_fit_of_markers_and_joint_bone_by_bone(rng):
 
 
 def test_a_person_is_placed_almost_as_well_as_by_inverse_kinematics(noisy):
-    skeleton, true = true_skeleton(noisy), noisy.truth.motion
+    skeleton, true = noisy.true_skeleton, noisy.truth.motion
     placed = place_all(skeleton, noisy.labels, noisy.points)
     fitted = marey.solve_pose(skeleton, noisy, method="gauss_newton")
     rms = [
@@ -100,7 +100,7 @@ def test_a_person_is_placed_almost_as_well_as_by_inverse_kinematics(noisy):
 
 
 def test_unseen_joints_keep_their_rotation(noisy):
-    skeleton = true_skeleton(noisy)
+    skeleton = noisy.true_skeleton
     placer = marey.SkeletonPlacer(skeleton, noisy.labels)
     unseen = np.full_like(noisy.points[0], np.nan)
     assert np.isnan(placer.place(unseen)[0]).all()
@@ -121,6 +121,6 @@ def test_unseen_joints_keep_their_rotation(noisy):
 
 
 def test_a_frame_of_another_size_is_named(noisy):
-    placer = marey.SkeletonPlacer(true_skeleton(noisy), noisy.labels)
+    placer = marey.SkeletonPlacer(noisy.true_skeleton, noisy.labels)
     with pytest.raises(DataError, match="found 52 markers, 0 sensors, need 53"):
         placer.place(noisy.points[0, 1:])

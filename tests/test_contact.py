@@ -484,7 +484,7 @@ def test_motion_of_an_unseen_foot_does_not_end_its_plant():
 def test_contacts_are_on_the_clock_of_the_take():
     take, _, _ = solved("1 mm")
     late = replace(take, start=7.5)
-    skeleton = posed.attach_targets(take.truth.skeleton, take)
+    skeleton = take.true_skeleton
     options: dict[str, Any] = {"method": "gauss_newton", "contacts": True}
     one, two = (marey.solve_pose(skeleton, t, **options) for t in (take, late))
     assert {contact.joint for contact in one.contacts} == set(FEET)
@@ -501,7 +501,7 @@ def test_plants_are_equivariant_to_rotation_and_translation_of_the_world():
     take, _, contacts = solved("2 mm")
     R = geometry.rotation_exp(np.array([0.0, 0.0, 2.1]))
     T = geometry.transform(R, np.array([8.0, -5.0, 0.7]))
-    skeleton = posed.attach_targets(take.truth.skeleton, take)
+    skeleton = take.true_skeleton
     motion = marey.solve_pose(
         skeleton, posed.move_world(take, T), method="gauss_newton"
     )
@@ -518,7 +518,7 @@ def test_a_walk_up_a_slope():
     take, _, _ = solved("2 mm")
     tilt = geometry.rotation_exp(np.array([0.03, -np.radians(8.0), 0.0]))
     T = geometry.transform(tilt, np.array([1.0, 2.0, 0.4]))
-    skeleton = posed.attach_targets(take.truth.skeleton, take)
+    skeleton = take.true_skeleton
     motion = marey.solve_pose(
         skeleton, posed.move_world(take, T), method="gauss_newton"
     )

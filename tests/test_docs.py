@@ -154,3 +154,20 @@ def test_every_public_name_stands_in_the_api_page():
     errors = {name for name in marey.__all__ if name.endswith("Error")}
     missing = [n for n in marey.__all__ if n not in hidden | errors and n not in text]
     assert missing == []
+
+
+PAGE = re.compile(r"[\w/]+\.md\b")
+
+
+def test_every_page_that_the_sources_name_is_there():
+    written = {"tables.md"}  # by `marey papers`
+    folders = (ROOT, ROOT / "docs")
+    missing = {
+        f"{path.relative_to(ROOT)}: {page}"
+        for folder in ("src", "benchmarks", "tests", "interop", "examples")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if "node_modules" not in path.parts
+        for page in PAGE.findall(path.read_text(encoding="utf-8"))
+        if page not in written and not any((f / page).exists() for f in folders)
+    }
+    assert sorted(missing) == []

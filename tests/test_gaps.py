@@ -167,7 +167,7 @@ def test_gaps_are_filled_though_orientations_are_odd(exact):
     options = marey.SolveOptions(max_gap=0.25)
     corrupted = hide(exact, 0, 50, 54)
     fit = stages_bodies.fit_bodies((corrupted,), options)
-    odd = Finding("orientations-odd", "joints", "error", "read otherwise")
+    odd = Finding("orientations-inconsistent", "joints", "error", "read otherwise")
     doubtful = replace(fit, joint_findings=(odd,))
     repaired = stages_bodies.repair_with_joints(
         doubtful, options, stages_bodies.fit_bodies

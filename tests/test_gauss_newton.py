@@ -299,7 +299,9 @@ def test_a_marker_on_the_wrong_bone_is_named():
     offset = skeleton.marker_offset.copy()
     offset[20] += [0.05, 0.05, 0.0]
     found = findings(replace(skeleton, marker_offset=offset), take)
-    assert [(d.code, d.subject) for d in found] == [("marker-stray", take.labels[20])]
+    assert [(d.code, d.subject) for d in found] == [
+        ("marker-outliers", take.labels[20])
+    ]
 
 
 @pytest.mark.parametrize("seed", [3, 5])

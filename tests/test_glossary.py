@@ -67,6 +67,20 @@ def test_no_word_is_used_and_unused():
     assert not used & UNUSED
 
 
+def test_codes_are_words_of_the_field():
+    """Codes of findings, and whatever else is written with hyphens."""
+    found = {
+        f"{path.relative_to(SOURCE)}: {node.value}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and re.fullmatch(r"[a-z]+(-[a-z]+)+", node.value)
+        and words(node.value) & (UNUSED | {"exchanged"})
+    }
+    assert sorted(found) == []
+
+
 def test_public_names_are_words_of_the_field():
     found = {
         f"{path.relative_to(SOURCE)}: {name}"

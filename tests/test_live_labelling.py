@@ -1,6 +1,7 @@
 """Names of points without labels: laws of prediction and assignment."""
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import posed
@@ -8,7 +9,7 @@ import pytest
 
 import marey
 from marey.live import Frame, LivePose, SubjectPose
-from marey.live.labelling import COASTING_FRAMES, PointLabeller
+from marey.live.labelling import COASTING_FRAMES, PointLabeller, assign_points
 from marey.live.posing.performers import Performers
 from marey.live.recognition import find_markers, recognise_skeleton
 from marey.numerics import geometry
@@ -173,6 +174,27 @@ def test_a_cloud_without_the_skeleton_has_no_labels(walk, rng):
     for cloud in (rng.uniform(-1.0, 1.0, (60, 3)), take.points[0, :20]):
         assert find_markers(skeleton, cloud) == {}
     assert len(find_markers(skeleton, other.points[3])) < 0.9 * len(take.labels)
+
+
+def test_the_effort_of_a_search_is_bounded(walk, rng, monkeypatch):
+    """However many points look like it, a body is tried in at most 24 places."""
+    skeleton, _ = walk
+    on_hips = np.flatnonzero(skeleton.marker_joint == 0)
+    hips = replace(
+        skeleton,
+        marker_labels=tuple(skeleton.marker_labels[i] for i in on_hips),
+        marker_joint=skeleton.marker_joint[on_hips],
+        marker_offset=skeleton.marker_offset[on_hips],
+    )
+    n_places = []
+
+    def counted(points, places):
+        n_places.append(len(places))
+        return assign_points(points, places)
+
+    monkeypatch.setattr("marey.live.recognition.assign_points", counted)
+    find_markers(hips, rng.uniform(-0.3, 0.3, (100, 3)))
+    assert n_places.count(len(on_hips)) == 24
 
 
 def test_a_known_skeleton_starts_on_a_raw_cloud_and_comes_back(walk, rng):

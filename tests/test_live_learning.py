@@ -54,18 +54,20 @@ def test_a_short_stream_is_kept_whole(walk):
     assert kept.full_labels == take.full_labels
 
 
-def test_memory_is_bounded_and_different_poses_stay(rng):
+@pytest.mark.parametrize("n_markers", [8, 100])
+def test_memory_is_bounded_and_different_poses_stay(rng, n_markers):
     """A long rest is forgotten; a short motion in the middle of it is not."""
-    rest = rng.normal(size=(8, 3))
+    rest = rng.normal(size=(n_markers, 3))
+    labels = tuple(map(str, range(n_markers)))
     length = (MAX_BLOCKS + 40) * BLOCK_FRAMES
     moving = range(length // 2, length // 2 + BLOCK_FRAMES)
     reservoir = FrameReservoir()
     sizes = []
     for i in range(length):
-        points = rest + 1e-4 * rng.normal(size=(8, 3))
+        points = rest + 1e-4 * rng.normal(size=rest.shape)
         if i in moving:
             points[:4] += 0.3 * np.sin(i)
-        frame = Frame(number=i, points=points, labels=tuple("abcdefgh"))
+        frame = Frame(number=i, points=points, labels=labels)
         reservoir.add(frame)
         sizes.append(reservoir.n_frames)
     assert max(sizes) <= (MAX_BLOCKS + 1) * BLOCK_FRAMES <= 8192 + 64
@@ -112,8 +114,16 @@ def test_markers_that_come_later_get_columns():
 # --- skeletons ------------------------------------------------------------------------
 
 
-def test_a_learnt_skeleton_is_that_of_a_solve(walk):
+def test_a_learnt_skeleton_is_that_of_a_solve(walk, monkeypatch):
+    """However long the stream was, skeletons are compared on as many frames."""
     take = walk[1]
+    n_posed = []
+
+    def solve_pose(skeleton, take):
+        n_posed.append(take.n_frames)
+        return marey.solve_pose(skeleton, take)
+
+    monkeypatch.setattr("marey.live.learning.estimate.solve_pose", solve_pose)
     kept = filled(frames_of(take)).take(take.rate)
     learnt = estimate_skeletons_of_stream(kept, None)
     plain = marey.Take(rate=take.rate, points=take.points, labels=take.full_labels)
@@ -123,6 +133,8 @@ def test_a_learnt_skeleton_is_that_of_a_solve(walk):
         learnt.skeletons[0].lengths, solved.lengths, rtol=0.0, atol=1e-9
     )
     assert learnt.better
+    assert set(n_posed) == {4 * 24}
+    assert take.n_frames > 4 * 24
 
 
 @pytest.mark.usefixtures("unchecked")
@@ -177,11 +189,19 @@ def test_hidden_markers_distinguish_a_wrong_skeleton(walk):
     assert (hidden_marker_errors([few], take)[30:] == MISSED_M).all()
 
 
-def test_a_stream_that_knows_nobody_learns_and_equals_the_solve(tmp_path):
+def test_a_stream_that_knows_nobody_learns_and_equals_the_solve(tmp_path, monkeypatch):
     """The law of a whole stream: at its end the skeleton is that of its recording.
 
-    A stream that is stopped has the end of one whose source ends.
+    A stream that is stopped has the end of one whose source ends. A take-over poses a
+    few frames first, and holds the stream up for no more.
     """
+    take_over, n_posed = Performers.take_over, []
+
+    def counted(self, names, skeletons, frames, rate):
+        n_posed.append(len(frames))
+        take_over(self, names, skeletons, frames, rate)
+
+    monkeypatch.setattr(Performers, "take_over", counted)
     take = posed.record(motion="walk", seconds=3.0, rate=60.0, noise=5e-4)[1]
     path = tmp_path / "walk.npz"
     marey.write(
@@ -196,6 +216,7 @@ def test_a_stream_that_knows_nobody_learns_and_equals_the_solve(tmp_path):
         learnt = poses.learnt
         recorded = marey.read(session)
     assert learnt is not None
+    assert n_posed[-1] == 16
     assert learnt.n_frames == recorded.n_frames > take.n_frames
     assert recorded.source.findings == ()
     solved = observed_part(marey.solve(session).skeleton)

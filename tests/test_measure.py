@@ -100,7 +100,7 @@ def test_contacts_without_frames_are_left_out(walk):
 
 def test_a_take_without_markers_has_no_distances():
     take = synth.human().record("walk", seconds=0.2, sensors=True, markers="none")
-    skeleton = posed.attach_targets(take.truth.skeleton, take)
+    skeleton = take.true_skeleton
     motion = marey.solve_pose(skeleton, take, method="playback")
     away, labels = marker_distances(motion, take)
     assert (away.shape[1], labels) == (0, ())
@@ -109,7 +109,7 @@ def test_a_take_without_markers_has_no_distances():
 
 def test_a_report_has_it(walk):
     take, _ = walk
-    skeleton = posed.attach_targets(take.truth.skeleton, take)
+    skeleton = take.true_skeleton
     options = SolveOptions(skeleton=skeleton, pose="physics", contacts=True)
     solution = marey.solve(take, options=options)
     table = solution.report.tables["pose"]

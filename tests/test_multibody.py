@@ -294,7 +294,7 @@ def test_a_joint_that_leaves_its_kind_is_written_as_a_ball(tmp_path):
     wxyz[:, 2] = motion.wxyz[:, 1]
     motion = replace(motion, wxyz=wxyz)
     findings = marey.write(motion, tmp_path / "a.mjcf")
-    assert "kinds-left" in codes(findings)
+    assert "kinds-lost" in codes(findings)
     model = multibodies.mujoco_model(tmp_path / "a.mjcf")
     qpos = read_poses(tmp_path)["qpos"]
     found = multibodies.mujoco_positions(model, qpos, motion.skeleton.names)

@@ -473,7 +473,7 @@ def test_a_skeleton_of_another_size_is_reported_and_stays_finite(walk):
     )
     motion, findings = fit_pose(small, take, method="physics")
     assert np.isfinite(motion.wxyz).all()
-    assert {f.code for f in findings} & {"pose-lost", "marker-stray"}
+    assert {f.code for f in findings} & {"pose-lost", "marker-outliers"}
     hips = np.linalg.norm(motion.T_world_root[:, :2, 3] - take.points[:, :, :2].mean(1))
     assert hips / np.sqrt(30) < 0.15
 
@@ -485,7 +485,7 @@ def test_what_does_not_come_to_rest_is_told(walk):
         _, findings = fit_pose(
             skeleton, take, method="physics", settle=settle, steps=steps
         )
-        (found,) = (f for f in findings if f.code == "pose-restless")
+        (found,) = (f for f in findings if f.code == "pose-not-at-rest")
         assert found.frames == (0, 2)
 
 
@@ -497,7 +497,7 @@ def test_divergence_is_reported_and_leaves_no_file(walk, tmp_path, monkeypatch):
     motion, findings = fit_pose(
         skeleton, take.cut(0, 3), method="physics", settle="simulation", damping=1e4
     )
-    (found,) = (f for f in findings if f.code == "pose-restless")
+    (found,) = (f for f in findings if f.code == "pose-not-at-rest")
     assert found.frames == (0, 2)
     assert joint_error(motion, take).max() < 0.1
     assert not list(tmp_path.iterdir())

@@ -17,7 +17,7 @@ from marey.library.page import index_page
 from marey.numerics import geometry
 from marey.plot import style
 from marey.plot.primitives import Camera
-from marey.plot.scene import build_scene, choose_frames
+from marey.plot.scene import build_plot_scene, choose_frames
 from marey.segmentation.clusters.pair_statistics import pair_statistics
 
 mpl = pytest.importorskip("matplotlib")
@@ -234,7 +234,7 @@ def test_of_a_motion_that_stops_five_times_every_stop_is_shown(motion):
         wxyz=motion.wxyz[held],
         angle_sd=motion.angle_sd[held],
     )
-    frames = choose_frames(build_scene(still, 0), None)
+    frames = choose_frames(build_plot_scene(still, 0), None)
     assert [held[frame] for frame in frames] == stops
     long = np.tile(held, 40)
     longer = replace(
@@ -243,14 +243,14 @@ def test_of_a_motion_that_stops_five_times_every_stop_is_shown(motion):
         wxyz=motion.wxyz[long],
         angle_sd=motion.angle_sd[long],
     )
-    assert len(choose_frames(build_scene(longer, 0), None)) == 5
+    assert len(choose_frames(build_plot_scene(longer, 0), None)) == 5
 
 
 def test_poses_that_were_not_found_are_left_out(motion):
     T = motion.T_world_root.copy()
     T[10:] = np.nan
     lost = replace(motion, T_world_root=T)
-    assert max(choose_frames(build_scene(lost, 0), None)) < 10
+    assert max(choose_frames(build_plot_scene(lost, 0), None)) < 10
     with pytest.raises(marey.DataError, match="nothing seen"):
         plot.skeleton(lost, frame=50)
 

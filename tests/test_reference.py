@@ -223,7 +223,7 @@ def sparse(motion, seed=0, **options):
         seed=seed,
         corruption=synth.Corruption(**options),
     )
-    return posed.attach_targets(figure.skeleton, take), take
+    return take.true_skeleton, take
 
 
 def straight(swing):

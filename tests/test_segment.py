@@ -546,7 +546,7 @@ def test_rarely_seen_and_duplicate_markers_are_left_out_and_reported(dancer):
     take = marey.Take(rate=50.0, points=points, labels=(*dancer.labels, "again"))
     bodies = segment(take, method="overlap")
     codes = {finding.code: finding.message for finding in bodies.findings}
-    assert dancer.labels[1] in codes["markers-fleeting"]
+    assert dancer.labels[1] in codes["markers-hardly-seen"]
     assert "again" in codes["markers-repeated"]
     assert bodies.marker_body[1] == bodies.marker_body[-1] == -1
 

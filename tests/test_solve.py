@@ -198,7 +198,9 @@ def test_quaternions_in_the_wrong_order_are_reported(noisy):
         T[..., :3, :3] = geometry.matrix_from_quat(np.roll(wxyz, 1, axis=-1))
 
     solution = marey.solve(with_poses(noisy, roll))
-    (finding,) = (f for f in solution.report.findings if f.code == "orientations-odd")
+    (finding,) = (
+        f for f in solution.report.findings if f.code == "orientations-inconsistent"
+    )
     assert finding.severity == "error"
     assert "quaternions" in finding.message
 

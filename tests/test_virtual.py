@@ -200,7 +200,7 @@ def test_an_error_of_one_sensor_stays_in_its_limb():
     assert knee[:30].max() < 1e-9
     assert knee[30:].mean() > 0.06
     (finding,) = two.findings()
-    assert (finding.code, finding.subject) == ("joint-parting", "LeftLowerLeg")
+    assert (finding.code, finding.subject) == ("joint-separating", "LeftLowerLeg")
     assert one.findings() == ()
 
 

@@ -222,10 +222,4 @@ def generated(**damage: Any) -> Iterator[tuple[Any, Skeleton]]:
                 seed=seed,
                 **damage,
             )
-            skeleton = replace(
-                figure.skeleton,
-                marker_labels=take.truth.marker_labels,
-                marker_joint=take.truth.marker_joint,
-                marker_offset=take.truth.marker_offset,
-            )
-            yield take, skeleton
+            yield take, take.true_skeleton

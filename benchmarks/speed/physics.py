@@ -6,7 +6,6 @@ and the robust fit before. "x paper": the paper had 2-3 frames/s.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -72,13 +71,7 @@ def recorded(motion: str, seconds: float) -> tuple[Skeleton, Recording]:
     """Return the true skeleton with markers, and the take."""
     figure = synth.human(seed=0)
     take = figure.record(motion, seconds=seconds, markers="set53", noise=NOISE_M)
-    with_markers = replace(
-        figure.skeleton,
-        marker_labels=take.truth.marker_labels,
-        marker_joint=take.truth.marker_joint,
-        marker_offset=take.truth.marker_offset,
-    )
-    return with_markers, take
+    return take.true_skeleton, take
 
 
 def joints(motion: Motion) -> np.ndarray:

@@ -99,3 +99,13 @@ class JointFits:
     def fitted(self) -> Bool[np.ndarray, " pair"]:
         """Whether the pair was seen together in enough frames for a fit."""
         return np.asarray(np.isfinite(self.residual))
+
+
+def smallest_per_body(
+    pair: Int[np.ndarray, "pair 2"], values: Float[np.ndarray, " pair"], n_bodies: int
+) -> Float[np.ndarray, " body"]:
+    """Return the smallest value over the pairs of each body; infinite without any."""
+    smallest = np.full(n_bodies, np.inf)
+    for column in pair.T:
+        np.fmin.at(smallest, column, values)
+    return smallest

@@ -7,6 +7,7 @@ import numpy as np
 
 from marey.errors import DataError, OptionError
 from marey.numerics import Float, empty_array, geometry
+from marey.numerics.resampling import SAME_FRAME, frames_at_rate, snap_to_frames
 from marey.skeleton import Skeleton
 from marey.take import EvenlySampled, Source
 
@@ -25,9 +26,6 @@ ROUNDING = 1e-5
 # Deviations below this are left as they are, so that a motion that was written and read
 # back is equal to the bit.
 EXACT = 1e-12
-
-# Times closer to a frame than this, in frames, are taken as that frame.
-SAME_FRAME = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,7 +199,7 @@ class Motion(EvenlySampled):
         # If `start` is large, times have few digits left.
         tolerance = SAME_FRAME + 2.0 * np.spacing(np.abs(wanted)) * self._even_rate()
         last = self.n_frames - 1
-        position = _snap((wanted - self.start) * self.rate, tolerance, last)
+        position = snap_to_frames((wanted - self.start) * self.rate, tolerance, last)
         inside = (position >= 0.0) & (position <= last)
         if not inside.all():
             raise OptionError(
@@ -220,10 +218,7 @@ class Motion(EvenlySampled):
         """
         if not 0.0 < rate < np.inf:
             raise OptionError("rate", found=rate, needed="a positive number of hertz")
-        step = self._even_rate() / rate
-        last = self.n_frames - 1
-        count = int(last / step + SAME_FRAME) + 1
-        position = _snap(np.arange(count) * step, SAME_FRAME, last).clip(0, last)
+        position = frames_at_rate(self.n_frames, self._even_rate() / rate)
         return self._sample(position, rate=rate, start=self.start)
 
     def to_xarray(self, individual: str = "") -> "xr.Dataset":
@@ -326,12 +321,6 @@ def _norm_error(wxyz: Float[np.ndarray, "*batch 4"]) -> Float[np.ndarray, "*batc
     """Return the difference of the norm of each quaternion from one."""
     squared = np.einsum("...i,...i->...", wxyz, wxyz)
     return np.asarray(np.abs(np.sqrt(squared) - 1.0))
-
-
-def _snap(position: np.ndarray, tolerance: np.ndarray | float, last: int) -> np.ndarray:
-    """Return fractional frame numbers, rounded where they are within the tolerance."""
-    nearest = np.round(position).clip(0, last)
-    return np.where(np.abs(position - nearest) < tolerance, nearest, position)
 
 
 def _curve_rotations(

@@ -143,11 +143,11 @@ SENTENCES = {
         "{count} markers jump away and back, by up to {mm} mm ({subjects}): these "
         "frames are masked; check their labels"
     ),
-    "marker-stray": (
+    "marker-outliers": (
         "{count} markers are outliers in up to {percent} % of their frames "
         "({subjects}): look for slips and swapped labels"
     ),
-    "marker-strays": (
+    "marker-noisy": (
         "{count} markers are noisier than others, by up to {mm} mm ({subjects}): look"
         " for slips, loose clothing and wrong labels"
     ),

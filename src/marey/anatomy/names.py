@@ -12,6 +12,9 @@ NECK, HEAD, TAIL = "Neck", "Head", "Tail"
 SHOULDER, UPPER_ARM, LOWER_ARM, HAND = "Shoulder", "UpperArm", "LowerArm", "Hand"
 UPPER_LEG, LOWER_LEG, FOOT, TOES = "UpperLeg", "LowerLeg", "Foot", "Toes"
 
+FINGERS = ("Thumb", "Index", "Middle", "Ring", "Little")
+PHALANGES = ("Proximal", "Intermediate", "Distal")
+
 LEFT, RIGHT = "Left", "Right"
 SIDES = (LEFT, RIGHT)
 

@@ -84,7 +84,7 @@ class Calibration:
     unknown_rolls: tuple[str, ...] = ()
     """Bodies of a person whose roll about their bones at rest is a guess, because knee
     or elbow hardly bend, no landmarks of the wrist are there, or most of their markers
-    stray."""
+    are outliers."""
 
 
 def calibrate(

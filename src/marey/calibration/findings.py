@@ -110,7 +110,7 @@ def _noisy_markers(fit: CalibrationFit) -> Iterator[Finding]:
     largest = noise.max(axis=0).tolist()
     for k in np.flatnonzero(find_noisy_markers(fit)).tolist():
         yield Finding(
-            "marker-strays",
+            "marker-noisy",
             "calibrate",
             "warning",
             f"noise of {1e3 * largest[k]:.0f} mm, of others {1e3 * median:.0f} mm: "

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marey.anatomy.names import has_tail, is_person
+from marey.anatomy.names import is_person
 from marey.articulated.targets import points_with_confidence
 from marey.calibration.init.poses import (
     pose_spread,
@@ -125,8 +125,8 @@ class CalibrationProblem:
 
     @property
     def is_person(self) -> bool:
-        """Whether the segments have the names of a person and no tail."""
-        return is_person(self.model.names) and not has_tail(self.model.names)
+        """Whether the segments have the names of a person."""
+        return is_person(self.model.names)
 
 
 def build_problem(

@@ -110,7 +110,7 @@ def unknown_rolls(fit: CalibrationFit) -> tuple[str, ...]:
     """Return the segments of a person whose roll about their bones is a guess.
 
     Landmarks of the knee show that of a leg, even if it never bends. It is a guess too
-    where most markers of a segment stray, as those of a plate with exchanged labels do.
+    where most markers of a segment are outliers, as on a plate with swapped labels.
     """
     if not fit.initial.problem.is_person:
         return ()

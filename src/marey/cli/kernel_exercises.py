@@ -6,7 +6,7 @@ who call it: so the recordings of synthetic performers are solved.
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from marey.pipeline.stages.takes import clean_takes
 from marey.pose import solve_pose
 from marey.pose.closed_form.placer import SkeletonPlacer
 from marey.pose.gauss_newton.tracker import PoseTracker
-from marey.skeleton import Skeleton
 
 RATE = 60.0
 """Frames per second of the recordings. Higher only takes longer."""
@@ -35,17 +34,6 @@ def record(seed: int = 0, sensors: bool = False) -> synth.Recording:
     markers = "none" if sensors else "set53"
     return synth.human(seed=seed).record(
         "walk", seconds=SECONDS, rate=RATE, markers=markers, sensors=sensors, noise=1e-3
-    )
-
-
-def true_skeleton(take: synth.Recording) -> Skeleton:
-    """Return the skeleton of the performer with the markers of its recording."""
-    truth = take.truth
-    return replace(
-        truth.motions[0].skeleton,
-        marker_labels=truth.marker_labels,
-        marker_joint=truth.marker_joint,
-        marker_offset=truth.marker_offset,
     )
 
 
@@ -65,7 +53,7 @@ def fit_bodies_and_joints() -> None:
 def fit_poses() -> None:
     """Fit the poses of a known skeleton, to a whole take and frame by frame."""
     take = record()
-    skeleton = true_skeleton(take)
+    skeleton = take.true_skeleton
     solve_pose(skeleton, take)
     tracker = PoseTracker(skeleton, skeleton.marker_labels, rate=take.rate)
     placer = SkeletonPlacer(skeleton, skeleton.marker_labels)
@@ -77,7 +65,7 @@ def fit_poses() -> None:
 def calibrate_skeleton() -> None:
     """Fit bones and markers of a known skeleton."""
     take = record()
-    calibrate(true_skeleton(take), take)
+    calibrate(take.true_skeleton, take)
 
 
 def solve_markers() -> None:
@@ -106,7 +94,7 @@ def read_text() -> None:
 def fit_other_poses() -> None:
     """Fit poses by the other methods: one direction of time, least squares, springs."""
     take = record()
-    skeleton = true_skeleton(take)
+    skeleton = take.true_skeleton
     solve_pose(skeleton, take, both_ways=False)
     for method in ("bfgs", "physics"):
         solve_pose(skeleton, take, method=method)

@@ -6,18 +6,18 @@ import numpy as np
 
 from marey.anatomy.joint_names import joint_name_and_exercise
 from marey.bodies import Bodies
-from marey.joint_fits import JointFits
+from marey.joint_fits import JointFits, smallest_per_body
 from marey.joints.ball.closed_form import FREE_SD_M, solve_centers, uncorrected_system
-from marey.joints.ball.fit import candidate_pairs, smallest_per_body
+from marey.joints.ball.fit import candidate_pairs
 from marey.joints.ball.normal_equations import (
     all_pairs,
     form_normal_equations,
-    poses_seen,
     sum_pairs,
 )
 from marey.joints.noise import FALSE_ALARM_RATE
 from marey.joints.residuals import Homogeneity
 from marey.numerics import Array, Float, geometry
+from marey.numerics.procrustes import poses_seen
 from marey.numerics.thresholds import (
     CERTAIN_SD,
     MARKER_NOISE_M,
@@ -125,7 +125,7 @@ def _misread_orientations(
                 f"joints fit {before / after:.0f} times better ({1e3 * after:.1f} mm) "
                 f"{reading}; read the file that way"
             )
-            return [_finding("orientations-odd", "", message, "error", after)]
+            return [_finding("orientations-inconsistent", "", message, "error", after)]
     return []
 
 

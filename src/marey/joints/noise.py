@@ -100,9 +100,10 @@ def rotation_shrinkage(
 
     To second order in the noise w, a rotation vector with covariance C,
 
-    .. math:: E[R \exp(w)] = R K, \quad K = I - (\mathrm{tr}(C) I - C) / 2.
+    .. math:: E[R \exp(w)] = R K, \quad K = I - (\mathrm{tr}(C) I - C) / 2,
 
-    (METHODS.md, Sec. 2.2.)
+    because :math:`\exp(w) = I + [w]_\times + [w]_\times^2 / 2 + \dots` and
+    :math:`[w]_\times^2 = w w^T - |w|^2 I`.
     """
     identity = np.eye(3)
     trace = np.einsum("...ii->...", rotation_covariance)[..., None, None]

@@ -26,12 +26,11 @@ import numpy as np
 
 from marey.errors import OptionError
 from marey.io.atomic import write_atomic, writing
+from marey.io.contract import hash_file
 from marey.io.formats.html import to_json
 
 SUFFIX = ".record.json"
 LIBRARIES = ("marey", "numpy", "scipy", "numba")
-CHUNK_BYTES = 2**20
-
 MAX_NAME_BYTES = 200
 """Longest part of a path, in bytes, before it is shortened. File systems allow 255, of
 which suffixes and temporary names take some."""
@@ -273,19 +272,6 @@ def describe_outputs(paths: Sequence[Path], out: Path) -> dict[str, dict[str, An
         }
         for path in sorted(paths)
     }
-
-
-def hash_file(path: Path) -> str:
-    """Return the SHA-256 of a file.
-
-    Raises:
-        OSError: If it cannot be read.
-    """
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def describe_option(name: str, value: Any) -> Any:

@@ -5,8 +5,9 @@ from os import PathLike
 from pathlib import Path
 
 from marey.errors import DataError
+from marey.io.contract import hash_file
 from marey.library.index import make_index
-from marey.library.records import hash_file, read_records
+from marey.library.records import read_records
 
 
 @dataclass(slots=True)

@@ -5,6 +5,9 @@ import numpy as np
 from marey.numerics import Array, Float, Int, geometry
 from marey.numerics.thresholds import SAMPLE_FRAMES
 
+SAME_FRAME = 1e-9
+"""Distance from a frame, in frames, within which a time is that frame."""
+
 
 def evenly_spaced(n_frames: int, max_frames: int = SAMPLE_FRAMES) -> slice:
     """Return a slice of evenly spaced frames, at most a given number."""
@@ -23,6 +26,34 @@ def symmetric_sample(n_frames: int, max_frames: int) -> Int[Array, " frame"]:
     half = (count + 1) // 2
     first = np.arange(half) * (n_frames - 1) // max(count - 1, 1)
     return np.concatenate([first, (n_frames - 1 - first)[: count - half][::-1]])
+
+
+def frames_at_rate(n_frames: int, step: float) -> Float[Array, " frame"]:
+    """Return the fractional frames of a recording at another frame rate.
+
+    Args:
+        n_frames: Frames of the recording.
+        step: Its frames from one frame at the other rate to the next.
+    """
+    last = max(n_frames - 1, 0)
+    wanted = np.arange(int(last / step + SAME_FRAME) + 1) * step
+    return snap_to_frames(wanted, SAME_FRAME, last).clip(0, last)
+
+
+def snap_to_frames(
+    position: Float[Array, " time"],
+    tolerance: Float[Array, " time"] | float,
+    last: int,
+) -> Float[Array, " time"]:
+    """Return fractional frames, rounded where that changes them by less than allowed.
+
+    Args:
+        position: Fractional frames.
+        tolerance: The largest change, in frames.
+        last: The last frame; beyond it nothing is rounded to.
+    """
+    nearest = np.round(position).clip(0, last)
+    return np.where(np.abs(position - nearest) < tolerance, nearest, position)
 
 
 def resample_poses(

@@ -1,7 +1,6 @@
 """Recordings of the experiments: real ones on disk, and people in magnetic sensors."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,20 +75,6 @@ def capture_sensors(
         sensors=True,
         seed=seed,
         corruption=synth.Corruption(**noise),
-    )
-
-
-def true_skeleton(take: Recording) -> marey.Skeleton:
-    """Return the true skeleton of a recording, its markers and sensors in place."""
-    truth = take.truth
-    return replace(
-        truth.skeleton,
-        marker_labels=truth.marker_labels,
-        marker_joint=truth.marker_joint,
-        marker_offset=truth.marker_offset,
-        sensor_names=take.sensor_names,
-        sensor_joint=truth.sensor_joint,
-        T_joint_sensor=truth.T_body_sensor,
     )
 
 

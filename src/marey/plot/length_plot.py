@@ -53,9 +53,11 @@ def lengths(
     known = _measured(found, bones, measured)
     figure = style.new_figure(6.4, 0.2 * len(bones) + 1.0)
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(1.15, 1))
-    _bars(left, found, bones, known)
+    _draw_bars(left, found, bones, known)
     if np.isfinite(known).any():
-        _errors(right, MM.per_metre * (found.lengths[bones] - known), _sd(found, bones))
+        _draw_errors(
+            right, MM.per_metre * (found.lengths[bones] - known), _sd(found, bones)
+        )
     else:
         right.barh(range(len(bones)), _sd(found, bones), height=0.6, color=BLUE)
         right.set_xlabel("standard deviation, mm")
@@ -88,7 +90,7 @@ def _sd(skeleton: Skeleton, bones: Int[Array, " bone"]) -> Float[Array, " bone"]
     return np.asarray(MM.per_metre * skeleton.length_sd[bones])
 
 
-def _bars(
+def _draw_bars(
     axes: Any, found: Skeleton, bones: Int[Array, " bone"], known: Float[Array, " bone"]
 ) -> None:
     """Draw the lengths, first bone on top, with the measured lengths over them."""
@@ -113,7 +115,9 @@ def _bars(
     axes.set_xlim(0.0, SCALE_MARGIN * size.max())
 
 
-def _errors(axes: Any, error: Float[Array, " bone"], sd: Float[Array, " bone"]) -> None:
+def _draw_errors(
+    axes: Any, error: Float[Array, " bone"], sd: Float[Array, " bone"]
+) -> None:
     """Draw calculated minus measured, with one and two standard deviations."""
     rows = np.flatnonzero(np.isfinite(error))
     axes.axvline(0.0, color=INK, linewidth=0.8)

@@ -80,14 +80,14 @@ def residuals(
     figure = style.new_figure(5.2 if blocks == 1 else 3.7 * blocks, 0.78 * rows + 1.0)
     columns = figure.subfigures(1, blocks, squeeze=False)[0]
     for k, column in enumerate(columns):
-        _column(column, rows, every[k * rows : (k + 1) * rows], times, limit)
+        _draw_column(column, rows, every[k * rows : (k + 1) * rows], times, limit)
     columns[0].supylabel("residual, mm", fontsize=8)
     figure.suptitle("Residuals of joints")
-    _legend(figure, every)
+    _draw_legend(figure, every)
     return figure
 
 
-def _column(
+def _draw_column(
     figure: Any,
     rows: int,
     every: Sequence[JointResidual],
@@ -157,7 +157,7 @@ def residual_panel(
         style.simplify_axes(axes)
 
 
-def _legend(figure: Any, every: Sequence[JointResidual]) -> None:
+def _draw_legend(figure: Any, every: Sequence[JointResidual]) -> None:
     from matplotlib.lines import Line2D
 
     entries = [Line2D([], [], linewidth=0.9, color=RED, label="root mean square")]

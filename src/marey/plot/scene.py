@@ -81,7 +81,7 @@ def joint_positions(motions: Sequence[Motion], frames: Sequence[int]) -> JointPo
     return np.concatenate([none, *(T[..., :3, 3] for T in poses)], axis=1)
 
 
-def build_scene(motion: Solution | Motion, take: int) -> PlotScene:
+def build_plot_scene(motion: Solution | Motion, take: int) -> PlotScene:
     """Return the scene of a motion, or of one take of a solution."""
     if isinstance(motion, Motion):
         points = motion.marker_points()

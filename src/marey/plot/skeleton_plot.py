@@ -21,7 +21,7 @@ from marey.plot.scene import (
     PlotScene,
     add_truth,
     body_side,
-    build_scene,
+    build_plot_scene,
     choose_camera,
     choose_frames,
     joint_positions,
@@ -87,7 +87,7 @@ def skeleton(
     """
     from matplotlib.ticker import MaxNLocator
 
-    scene = add_truth(build_scene(motion, take), truth)
+    scene = add_truth(build_plot_scene(motion, take), truth)
     frames = choose_frames(scene, frame)
     camera = choose_camera(scene, frames) if azimuth is None else Camera(azimuth, 0.0)
     left, right, low, high = _extent(scene, frames, camera)
@@ -107,7 +107,7 @@ def skeleton(
         axes.tick_params(axis="y", length=0.0)
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=(1, 2, 5, 10)))
     every[0].set_ylabel("height, m")
-    _legend(figure, scene, times)
+    _draw_legend(figure, scene, times)
     return figure
 
 
@@ -175,7 +175,7 @@ def _ellipse_scale(scene: PlotScene, height: float) -> int:
     return next((n for n in ELLIPSE_SCALES if n <= most), ELLIPSE_SCALES[-1])
 
 
-def _legend(figure: Any, scene: PlotScene, times: int) -> None:
+def _draw_legend(figure: Any, scene: PlotScene, times: int) -> None:
     """Draw the legend below the stills, with the factor of the ellipses."""
     from matplotlib.lines import Line2D
 

@@ -197,7 +197,7 @@ def _outlier_markers(
     shares = is_outlier.sum(axis=0) / n_seen
     for k in np.flatnonzero(is_outlier.sum(axis=0) > MIN_MISFIT_SHARE * n_seen):
         yield Finding(
-            "marker-stray",
+            "marker-outliers",
             "pose",
             "warning",
             f"is an outlier in {shares[k]:.0%} of its frames: it may have slipped, or "

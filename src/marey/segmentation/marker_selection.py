@@ -77,7 +77,7 @@ def select_markers(
             needed="at least 3",
         )
     removed = {
-        "markers-fleeting": (~often, "hardly ever seen"),
+        "markers-hardly-seen": (~often, "hardly ever seen"),
         "markers-repeated": (duplicate, "in the same position as another point"),
         "points-computed": (computed, "exactly rigid, so computed and not measured"),
     }

@@ -214,6 +214,20 @@ class Recording(Take):
 
     truth: Truth
 
+    @property
+    def true_skeleton(self) -> Skeleton:
+        """The true skeleton with its markers and sensors, if there is one subject."""
+        truth = self.truth
+        return replace(
+            truth.skeleton,
+            marker_labels=truth.marker_labels,
+            marker_joint=truth.marker_joint,
+            marker_offset=truth.marker_offset,
+            sensor_names=self.sensor_names,
+            sensor_joint=truth.sensor_joint,
+            T_joint_sensor=truth.T_body_sensor,
+        )
+
     def cut(self, start: int, stop: int) -> "Recording":
         """Return frames `start` up to but not including `stop`, with their truth."""
         part = cast("Recording", Take.cut(self, start, stop))

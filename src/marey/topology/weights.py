@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from marey import joint_fits
 from marey.errors import OptionError
 from marey.joint_fits import JointFits
 from marey.numerics import Array, Bool, Float
@@ -173,7 +174,7 @@ def _excess(joints: JointFits) -> Array:
            \left(\frac{d_{ab}}{d} + 0.2\right)^{k_{ab}} \\
        v_{ab} &= \min(1.25\,(e_a + e_b),\ 900\,n) \\
        k_{ab} &= 0.05 + 0.3\,[\text{no relative motion}]
-           + 0.6\,\frac{v_{ab}}{n + v_{ab}} + \frac{o_{ab}}{o_{ab} + 10\,n + v_{ab}}
+           + 0.6\,\frac{v_{ab}}{n + v_{ab}} + \frac{o_{ab}}{o_{ab} + 9\,n + v_{ab}}
 
     :math:`r_{ab}` is the squared residual, :math:`n_{ab}` the noise variance and
     :math:`n` its median over the pairs; :math:`x_{ab} = r_{ab} - n_{ab}`;
@@ -245,10 +246,7 @@ def is_within_noise(joints: JointFits, max_ratio: float) -> Bool[Array, " pair"]
 
 def smallest_per_body(joints: JointFits, values: PairValues) -> Float[Array, " body"]:
     """Return the smallest value over the pairs of each body; inf if it has none."""
-    smallest = np.full(count_bodies(joints), np.inf)
-    for column in joints.pair.T:
-        np.fmin.at(smallest, column, values)
-    return smallest
+    return joint_fits.smallest_per_body(joints.pair, values, count_bodies(joints))
 
 
 def count_bodies(joints: JointFits) -> int:

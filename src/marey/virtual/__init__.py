@@ -281,13 +281,13 @@ def _separation_findings(
     first, last = (float(np.median(p)) for p in (known[:n_few], known[-n_few:]))
     median = float(np.median(known))
     if last - first > MAX_SEPARATION_M:
-        code, value = "joint-parting", last - first
+        code, value = "joint-separating", last - first
         message = (
             f"its two bones moved apart from {100 * first:.1f} to {100 * last:.1f} cm: "
             "a sensor has slipped, calibrate again"
         )
     elif median > MAX_SEPARATION_M:
-        code, value = "joint-apart", median
+        code, value = "joint-separated", median
         message = (
             f"its two bones are {100 * median:.1f} cm apart: check the bone lengths "
             "and the sensor offsets"

@@ -14,9 +14,6 @@ from marey.anatomy.naming.naming_input import (
 )
 from marey.numerics import Array, Float
 
-FINGERS = ("Thumb", "Index", "Middle", "Ring", "Little")
-PHALANXES = ("Proximal", "Intermediate", "Distal")
-
 MIN_ALIGNMENT = 0.8
 """Length of the mean of vectors over the mean of their lengths, 0 to 1: of the fingers,
 and of the steps from one finger to the next. Higher demands fingers that are more
@@ -32,10 +29,10 @@ def name_hand(figure: NamingInput) -> Naming | None:
     determines the side; names of fingers that never bent have no side.
     """
     palm = max(figure.neighbours, key=lambda body: len(figure.neighbours[body]))
-    if len(figure.neighbours[palm]) not in (len(FINGERS), len(FINGERS) + 1):
+    if len(figure.neighbours[palm]) not in (len(vrm.FINGERS), len(vrm.FINGERS) + 1):
         return None
     limbs = _limbs_of(figure, palm)
-    fingers = [limb for limb in limbs if len(limb) <= len(PHALANXES)]
+    fingers = [limb for limb in limbs if len(limb) <= len(vrm.PHALANGES)]
     arm_size = sum(map(len, limbs)) - sum(map(len, fingers))
     if arm_size > len(figure.neighbours) // 2:
         return None
@@ -43,16 +40,16 @@ def name_hand(figure: NamingInput) -> Naming | None:
     def length(finger: list[int]) -> float:
         return float(figure.arc_lengths([palm, *finger])[-1])
 
-    fingers = sorted(fingers, key=length)[: len(FINGERS)]
-    if len(fingers) < len(FINGERS):
+    fingers = sorted(fingers, key=length)[: len(vrm.FINGERS)]
+    if len(fingers) < len(vrm.FINGERS):
         return None
     row = _order_fingers(figure, fingers)
     if row is None or not _are_parallel(figure, palm, row[1:]):
         return None
     side, confidence = _find_side(figure, palm, row)
     names = {palm: f"{side}{vrm.HAND}"}
-    for finger, bodies in zip(FINGERS, row, strict=True):
-        parts = zip(bodies, PHALANXES, strict=False)
+    for finger, bodies in zip(vrm.FINGERS, row, strict=True):
+        parts = zip(bodies, vrm.PHALANGES, strict=False)
         names |= {body: f"{side}{finger}{part}" for body, part in parts}
     return Naming("hand", names, UP, confidence)
 

@@ -261,11 +261,11 @@ def _compare_takes(reference: Take, take: Take) -> dict[tuple[str, str], Misfits
 
 
 def _exchange(points: OtherPoints, *pairs: Pair) -> OtherPoints:
-    """Return the points with the two columns of each pair exchanged."""
-    exchanged = points.copy()
+    """Return the points with the two columns of each pair swapped."""
+    swapped = points.copy()
     for pair in pairs:
-        exchanged[:, pair] = points[:, pair[::-1]]
-    return exchanged
+        swapped[:, pair] = points[:, pair[::-1]]
+    return swapped
 
 
 def _find_clearest_swaps(first: Points, second: OtherPoints) -> Mapping[Pair, Misfits]:
@@ -315,7 +315,7 @@ def _find_clear_twins(
 ) -> Iterator[dict[Pair, Misfits]]:
     """Yield two pairs of labels that are clearly swapped if neither counts the other.
 
-    Opposite markers of a plate that are all exchanged leave its shape as it was, so
+    Opposite markers of a plate that are all swapped leave its shape as it was, so
     that each pair agrees with the other. Markers elsewhere show both swaps.
     """
     for pair, changes in compared.items():
@@ -339,13 +339,13 @@ def _pool(misfits: Iterable[Misfits]) -> Misfits:
 
 def _agree(
     first: Points,
-    exchanged: OtherPoints,
+    swapped: OtherPoints,
     sd: Float[Array, "2 n n"],
     swaps: Mapping[Pair, Misfits],
 ) -> bool:
-    """Return whether pairs agree with all their neighbours after both are exchanged."""
+    """Return whether pairs agree with all their neighbours after both are swapped."""
     remaining, _ = _pool(
-        _compare_pair(first, exchanged, sd, pair).misfits() for pair in swaps
+        _compare_pair(first, swapped, sd, pair).misfits() for pair in swaps
     )
     return remaining < _max_remaining(_pool(swaps.values())[0])
 
@@ -396,5 +396,5 @@ def _finding(swap: SwapBetweenTakes, last: int) -> Finding:
         if swap.certain
         else f"it is unknown which is right; changed in {here}, which has fewer frames"
     )
-    subject, code = "-".join(swap.labels), "labels-exchanged"
+    subject, code = "-".join(swap.labels), "labels-swapped-between-takes"
     return repair_warning(code, message, subject, (0, last), swap.misfit_before)

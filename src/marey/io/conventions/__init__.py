@@ -14,6 +14,7 @@ from marey.errors import OptionError, check_choice
 from marey.io.conventions.rest import REST_POSES, change_rest_pose, rest_rotations
 from marey.motion import Motion
 from marey.numerics import Array, Float, geometry
+from marey.numerics.resampling import frames_at_rate
 from marey.options import Options, number
 from marey.report import Finding
 from marey.skeleton import Skeleton
@@ -21,10 +22,6 @@ from marey.solution import Solution, Subject
 from marey.take import Take
 
 Thing = Take | Motion | Skeleton | Solution
-
-
-SAME_FRAME = 1e-9
-"""Distance from a frame, in frames, within which a time is that frame."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,12 +149,7 @@ def resample_take(take: Take, rate: float) -> Take:
     (slerp); between a known and a missing frame nothing is known. Frames that fall on
     a recorded frame are that frame.
     """
-    last = max(take.n_frames - 1, 0)
-    step = take.rate / rate
-    position = np.arange(int(last / step + SAME_FRAME) + 1) * step
-    nearest = np.round(position)
-    position = np.where(np.abs(position - nearest) < SAME_FRAME, nearest, position)
-    position = position.clip(0, last)[: take.n_frames and None]
+    position = frames_at_rate(take.n_frames, take.rate / rate)[: take.n_frames and None]
     first = position.astype(np.int64)
     second = np.ceil(position).astype(np.int64)
     share = position - first

@@ -65,7 +65,7 @@ def hold_motion(motion: Motion, options: WriteOptions) -> HeldMotion:
     ]
     if changed:
         options.note(
-            "kinds-left",
+            "kinds-lost",
             f"{', '.join(changed)} rotate about other axes than their kind has: "
             "written as ball joints",
             value=len(changed),

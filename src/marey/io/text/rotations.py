@@ -113,10 +113,12 @@ def hold_last_pose(
     position = motion.T_world_root[:, :3, 3]
     rest = motion.skeleton.offset[0]
     identity = np.array([1.0, 0.0, 0.0, 0.0])
-    return hold_last(position, rest), hold_last(motion.wxyz, identity)
+    return hold_last_or_default(position, rest), hold_last_or_default(
+        motion.wxyz, identity
+    )
 
 
-def hold_last(values: np.ndarray, default: np.ndarray) -> np.ndarray:
+def hold_last_or_default(values: np.ndarray, default: np.ndarray) -> np.ndarray:
     """Return values (frame, *item, component) in which gaps hold the last known one.
 
     Frames before the first known value hold that; an item that is never known has the

@@ -2,8 +2,8 @@
 
 OBrien2000 solves A u = g (Eq. 13). Noise of the orientations shrinks the mean of
 R_a^T R_b. That has the effect of extra motion and draws the centres towards the
-sensors (errors in variables). Dividing by the expected shrinkage K removes the bias to
-second order (METHODS.md, Sec. 2.2).
+sensors (errors in variables). Dividing by the expected shrinkage K
+(`marey.joints.noise.rotation_shrinkage`) removes the bias to second order.
 """
 
 from dataclasses import dataclass

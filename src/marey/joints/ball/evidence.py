@@ -12,12 +12,12 @@ from marey.joints.ball.normal_equations import (
     PairSums,
     PerPair,
     form_normal_equations,
-    poses_seen,
     sum_pairs,
     sum_pairs_at_anchors,
 )
 from marey.joints.noise import PoseNoise
 from marey.numerics import Array, Bool, Float
+from marey.numerics.procrustes import poses_seen
 from marey.numerics.resampling import evenly_spaced
 from marey.numerics.thresholds import MOTION_TIME_S
 
@@ -39,12 +39,14 @@ Higher shortens the averages of short takes. Chosen by hand."""
 
 
 def mediation_ratios(takes: Sequence[Bodies], sums: PairSums, pair: Pairs) -> PerPair:
-    """Return the part of each pair's residual that the best third body explains.
+    r"""Return how much of each pair's residual the best third body explains.
 
-    The residual of a pair over its residual with three more unknowns, a free vector in
-    the axes of a third body; the largest ratio of all third bodies (METHODS.md, R4).
-    1 = nothing is explained. Where bodies are occluded, every third body is judged on
-    the frames that show it, subsampled evenly if they are many.
+    .. math:: m_{ab} = \max_p \varepsilon_{ab} / \varepsilon_{ab|p}
+
+    The residual :math:`\varepsilon_{ab|p}` has three more unknowns, a free vector in
+    the axes of a third body p: it is small if p stands between the two. 1 = nothing is
+    explained. Where bodies are occluded, every third body is judged on the frames that
+    show it, subsampled evenly if they are many.
     """
     if np.ptp(sums.count) == 0.0:
         return mediation_ratios_of_sums(sums, pair)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from marey.bodies import Bodies
-from marey.joint_fits import JointFits
+from marey.joint_fits import JointFits, smallest_per_body
 from marey.joints.ball.assemble_fits import PairEstimates, assemble_joint_fits
 from marey.joints.ball.closed_form import (
     MAX_SD_M,
@@ -41,7 +41,6 @@ from marey.joints.ball.normal_equations import (
     PerPair,
     all_pairs,
     form_normal_equations,
-    poses_seen,
     sum_pairs_at_anchors,
 )
 from marey.joints.ball.pair_frames import (
@@ -57,6 +56,7 @@ from marey.joints.noise import (
     rotation_shrinkage,
 )
 from marey.numerics import Array, Bool, Float, Int, geometry
+from marey.numerics.procrustes import poses_seen
 from marey.numerics.thresholds import MAX_NON_ROTATION, OUTLIER_SD
 from marey.options import Options, choice, number, options_from
 
@@ -396,16 +396,6 @@ def _covariance(
     corrected = (axes * np.maximum(share, MIN_INFORMATION_SHARE)) @ axes.T
     across = np.eye(6) - free @ free.T
     return np.linalg.pinv(across @ corrected @ across, rcond=1e-12, hermitian=True)
-
-
-def smallest_per_body(
-    pair: Pairs, residual: PerPair, n_bodies: int
-) -> Float[Array, " body"]:
-    """Return the smallest residual of each body; infinite where there is none."""
-    smallest = np.full(n_bodies, np.inf)
-    for column in pair.T:
-        np.fmin.at(smallest, column, residual)
-    return smallest
 
 
 def _non_rotation(raw: NormalEquations) -> Float[Array, "pair 2"]:

@@ -10,10 +10,10 @@ frame k is A_k du + B_a w_a + B_b w_b + m_k = 0, whose residual has the covarian
 
 and each iteration solves the normal equations
 
-.. math:: \sum_k A_k^T S_k^{-1} A_k \, du = -\sum_k A_k^T S_k^{-1} m_k
+.. math:: \sum_k A_k^T S_k^{-1} A_k \, du = -\sum_k A_k^T S_k^{-1} m_k.
 
-(METHODS.md, Sec. 2.2). The estimate reaches the Cramer-Rao bound where the least
-squares of OBrien2000 are biased. Frames are reweighted by Tukey's biweight.
+The estimate reaches the Cramer-Rao bound where the least squares of OBrien2000 are
+biased. Frames are reweighted by Tukey's biweight.
 """
 
 from dataclasses import dataclass

@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from marey.numerics import Array, Bool, Float, Int
+from marey.numerics.procrustes import poses_seen
 
 Pairs = Int[Array, "pair 2"]
 PerPair = Float[Array, " pair"]
@@ -83,14 +84,6 @@ class NormalEquations:
 def all_pairs(n_bodies: int) -> Pairs:
     """Return every pair of bodies (a, b) with a < b, in order."""
     return np.stack(np.triu_indices(n_bodies, k=1), axis=-1)
-
-
-def poses_seen(
-    T_world_body: Float[Array, "frame body 4 4"],
-) -> Bool[Array, "frame body"]:
-    """Return whether each body has a pose in each frame."""
-    # One sum per pose is several times faster than a test of every number.
-    return np.asarray(np.isfinite(np.einsum("fbij->fb", T_world_body)))
 
 
 def zero_sums(n_bodies: int) -> PairSums:

@@ -172,13 +172,13 @@ def _findings(
         return []
     name, parent = mark_name(body), mark_name(names[constants.parent])
     if source == "direction":
-        code = "body-swung"
+        code = "body-twist-unknown"
         message = (
             f"the twist of {name} about its length is not visible and set to zero; add "
             "a marker off that line"
         )
     elif is_seen:
-        code = "body-carried"
+        code = "body-fixed"
         message = (
             f"{name} hardly moves relative to {parent} and is fixed to it; bend it"
         )

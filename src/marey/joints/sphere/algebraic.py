@@ -8,7 +8,7 @@ S (Eq. 4) of the positions the centre is
 
 Noise adds its variance to C and nothing to the expectation of S, so on less than a full
 sphere this centre is drawn towards the markers. The bias-corrected estimator replaces C
-by C - sigma^2 I (METHODS.md, Sec. 2.3).
+by :math:`C - \sigma^2 I`, whose expectation is the covariance without noise.
 
 A basis (3, k) has unit columns: the identity for a sphere, two directions of the plane
 for a circle (Eq. 6). All markers share the centre; each has its own radius.

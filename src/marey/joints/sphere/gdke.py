@@ -32,7 +32,6 @@ from marey.joints.ball.normal_equations import (
     Pairs,
     PerPair,
     all_pairs,
-    poses_seen,
 )
 from marey.joints.ball.pair_frames import RelativePoses
 from marey.joints.noise import PoseNoise, estimate_pose_noise
@@ -54,6 +53,7 @@ from marey.joints.sphere.sides import (
 )
 from marey.joints.stacked_takes import StackedTakes
 from marey.numerics import Array, Bool, Float, Int
+from marey.numerics.procrustes import poses_seen
 from marey.options import options_from
 
 Rows = Int[Array, " row"]

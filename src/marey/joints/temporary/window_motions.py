@@ -10,11 +10,11 @@ import numpy as np
 from marey.joints.ball.normal_equations import (
     PairSums,
     form_normal_equations,
-    poses_seen,
     sum_pairs,
 )
 from marey.joints.noise import PoseNoise
 from marey.numerics import Array, Float, Int
+from marey.numerics.procrustes import poses_seen
 from marey.numerics.thresholds import LEVER_ARM_M
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from marey.errors import FormatError
 from marey.io import read
-from marey.library.records import hash_file
+from marey.io.contract import hash_file
 from marey.numerics import Float
 from marey.numerics.thresholds import SAMPLE_FRAMES
 from marey.take import Take

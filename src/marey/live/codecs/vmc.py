@@ -38,9 +38,6 @@ which networks cut and lose."""
 R_UNITY_WORLD = np.array([[-1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]])
 """marey's axes in those of Unity; a reflection, since Unity is left-handed."""
 
-FINGERS = ("Thumb", "Index", "Middle", "Ring", "Little")
-PHALANGES = ("Proximal", "Intermediate", "Distal")
-
 
 def _humanoid_parents() -> dict[str, str]:
     """Return the parent of every bone of the humanoid; "" of the hips."""
@@ -49,8 +46,8 @@ def _humanoid_parents() -> dict[str, str]:
         limbs = ((vrm.UPPER_CHEST, vrm.ARM), (vrm.HIPS, vrm.LEG))
         chains += [(start, *(side + part for part in limb)) for start, limb in limbs]
         chains.append((vrm.HEAD, f"{side}Eye"))
-        for finger in FINGERS:
-            bones = (f"{side}{finger}{phalanx}" for phalanx in PHALANGES)
+        for finger in vrm.FINGERS:
+            bones = (f"{side}{finger}{phalanx}" for phalanx in vrm.PHALANGES)
             chains.append((side + vrm.HAND, *bones))
     return {c: p for chain in chains for p, c in pairwise(chain)}
 

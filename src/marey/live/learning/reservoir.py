@@ -23,10 +23,6 @@ MAX_VALUES = 2**23
 """Numbers that are kept in all blocks, 64 MiB: of more than 340 markers or 64 sensors
 fewer blocks are kept. Higher takes more memory when a sender makes up names."""
 
-N_PAIRS = 256
-"""Pairs of markers or sensors whose distances describe a pose. Higher distinguishes
-poses of small parts better and takes longer. Chosen by hand."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
@@ -204,9 +200,12 @@ def _describe(block: Block, sizes: tuple[int, int]) -> Float[Array, " feature"]:
 
 
 def _pairs(count: int) -> tuple[Int[Array, " pair"], Int[Array, " pair"]]:
-    """Return the pairs that describe a pose: all, or the same random ones each time."""
-    a, b = np.triu_indices(count, 1)
-    if len(a) <= N_PAIRS:
-        return a, b
-    chosen = np.random.default_rng(count).choice(len(a), N_PAIRS, replace=False)
-    return a[chosen], b[chosen]
+    r"""Return the pairs that describe a pose: those 1, 2, 4, 8 ... columns apart.
+
+    They connect near and far parts, and grow as :math:`n \log n`, not :math:`n^2`.
+    """
+    steps = [2**k for k in range(max(count - 1, 0).bit_length())]
+    first = [np.arange(count - step) for step in steps]
+    second = [np.arange(step, count) for step in steps]
+    none = np.arange(0)
+    return np.concatenate([none, *first]), np.concatenate([none, *second])

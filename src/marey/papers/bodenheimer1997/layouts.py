@@ -12,7 +12,7 @@ from marey.papers.bodenheimer1997.takes import MAGNETIC_NOISE
 from marey.papers.frame import Cells, Effort, Experiment, experiment, table
 from marey.papers.measures import rms, timed
 from marey.papers.plots import Curve, curves_drawing
-from marey.papers.recordings import record_sensors, true_skeleton
+from marey.papers.recordings import record_sensors
 from marey.plot.style import BLUE, RED
 from marey.synth import Recording
 from marey.virtual import VirtualMotion
@@ -30,7 +30,7 @@ def calibrate_by_zero_pose(take: Recording, seed: int) -> marey.Skeleton:
     every joint, and offsets are measured to a quarter of an inch.
     """
     rng = np.random.default_rng([seed, 97])
-    skeleton, quarter = true_skeleton(take), 0.25 * 0.0254
+    skeleton, quarter = take.true_skeleton, 0.25 * 0.0254
     T_world_zero = geometry.transform(
         geometry.rotation_exp(np.array([0.0, 0.0, rng.uniform(-3.0, 3.0)])),
         np.array([1.0, -0.5, 0.0]),
@@ -132,4 +132,4 @@ def follow_walk_with_slip(effort: Effort) -> VirtualMotion:
     after = T[len(T) // 2 :, column]
     after[:] = after @ geometry.inverse(T_body_sensor) @ slip @ T_body_sensor
     slipped = replace(take, T_world_sensor=T)
-    return virtual.compute_motion(true_skeleton(take), slipped, layout="13")
+    return virtual.compute_motion(take.true_skeleton, slipped, layout="13")

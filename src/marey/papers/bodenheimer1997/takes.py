@@ -9,7 +9,7 @@ import numpy as np
 import marey
 from marey import synth, virtual
 from marey.numerics import Array, Bool, Float, geometry
-from marey.papers.recordings import capture_sensors, true_skeleton
+from marey.papers.recordings import capture_sensors
 from marey.rig import bone_lengths, with_bone_lengths
 from marey.synth import Figure, Recording
 from marey.virtual import VirtualMotion
@@ -52,7 +52,7 @@ def prepare(recording: Recording) -> PreparedTake:
 
     The offsets of the sensors on the bones are known without error.
     """
-    skeleton = true_skeleton(recording)
+    skeleton = recording.true_skeleton
     seen = virtual.compute_motion(skeleton, recording, layout=LAYOUT)
     lengths = bone_lengths(seen.positions, skeleton.parent, "tukey")
     fitted = with_bone_lengths(virtual.with_joint_sensors(skeleton), lengths)

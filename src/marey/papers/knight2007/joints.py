@@ -176,7 +176,7 @@ def _estimate_and_score(
         round(1e3 * float(np.median(error)), 2),
         round(1e3 * float(error.max()), 2),
         " / ".join(str(kinds.count(kind)) for kind in ("ball", "hinge", "fixed")),
-        float(sum(f.code == "body-swung" for f in found.findings)),
+        float(sum(f.code == "body-twist-unknown" for f in found.findings)),
         round(seconds, 2),
         round(len(bodies.T_world_body) / pose_seconds, -2),
     )

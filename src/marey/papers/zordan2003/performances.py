@@ -13,7 +13,6 @@ from marey.numerics import Array, Float
 from marey.papers import measures
 from marey.papers.frame import Cells, Effort, Experiment, experiment, table
 from marey.papers.measures import TimedMotion
-from marey.papers.recordings import true_skeleton
 from marey.papers.stills import evenly_spaced_frames, filmstrip, stills
 from marey.pose import fit_physics
 from marey.report import Table
@@ -72,10 +71,10 @@ def record_performance(
     fitting = other.record(
         "still", seconds=0.1, rate=rate, markers=MARKERS, seed=seed + 1
     )
-    template = true_skeleton(fitting)
+    template = fitting.true_skeleton
     scaled = scale_skeleton(template, performer.height / other.height)
     average = place_template(scaled, template)
-    return RecordedPerformance(take, true_skeleton(take), average)
+    return RecordedPerformance(take, take.true_skeleton, average)
 
 
 def solve_by_physics(

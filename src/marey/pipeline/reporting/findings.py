@@ -139,7 +139,7 @@ def naming_finding(naming: Naming, unnamed: Sequence[str] = ()) -> Finding:
         listed = ", ".join(map(mark_name, unnamed))
         message += f"; no part fits {listed}: check these markers, or name them"
     value = naming.side_confidence
-    return Finding("named-by-looks", "skeleton", severity, message, value=value)
+    return Finding("named-by-shape", "skeleton", severity, message, value=value)
 
 
 def _unit_findings(fit: BodyFit) -> Iterator[Finding]:

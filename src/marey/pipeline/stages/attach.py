@@ -48,7 +48,7 @@ def attach_to_given(
 
     Its markers and sensors are carried over from its free skeleton
     (`marey.attach.carry_over`), calibrated with these bones over all takes, and then
-    fitted by turns with poses that keep hinges and limits.
+    fitted in turn with poses that keep hinges and limits.
 
     Raises:
         OptionError: If no joint of the given skeleton corresponds to one of a subject.
@@ -221,7 +221,7 @@ def _attached_finding(attached: Skeleton, matches: Sequence[JointMatch]) -> Find
 
 
 def _match_findings(match: SkeletonMatch, given: Skeleton) -> list[Finding]:
-    """Return a warning if names are unknown and left and right may be exchanged."""
+    """Return a warning if names are unknown and left and right may be swapped."""
     if match.tree is None or not match.tree.is_ambiguous:
         return []
     message = (

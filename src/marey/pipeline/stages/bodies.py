@@ -274,7 +274,7 @@ def repair_with_joints(first: BodyFit, options: SolveOptions, refit: Refit) -> B
         refit: Estimates bodies, joints and tree again after each repair.
     """
     # Residuals of misread orientations contain no information about slips.
-    if any(doubt.code == "orientations-odd" for doubt in first.joint_findings):
+    if any(doubt.code == "orientations-inconsistent" for doubt in first.joint_findings):
         return _fill_short_gaps(first, options.max_gap)
     fit = _undo_slips(first, options, refit) if options.clean else first
     if options.field:

@@ -227,12 +227,12 @@ def _select_subject(take: Take, subject: str, *, is_named: bool) -> Take:
 def clean_takes(takes: tuple[Take, ...], options: SolveOptions) -> tuple[Take, ...]:
     """Return the takes without the errors that they show before bodies are known.
 
-    Keypoints of low confidence are gaps. A length unit that nobody stated is mended by
-    the size of people, and an up axis by how people stand or by the floor. Outliers are
-    masked, labels that were swapped within a take or between takes are swapped back,
-    lengths are scaled by two sensors of known distance, sensors without information are
-    left out, and sensors are brought in time with markers. Takes that cannot determine
-    a skeleton get an error finding.
+    Keypoints of low confidence are gaps. A length unit that nobody stated is corrected
+    by the size of people, and an up axis by how people stand or by the floor. Outliers
+    are masked, labels that were swapped within a take or between takes are swapped
+    back, lengths are scaled by two sensors of known distance, sensors without
+    information are left out, and sensors are synchronised with markers. Takes that
+    cannot determine a skeleton get an error finding.
     """
     takes = tuple(mask_unsure(take, options.min_confidence) for take in takes)
     if options.clean:

@@ -303,9 +303,8 @@ def estimate_noise(
 ) -> Float[Array, " point"]:
     """Return the standard deviation of white noise along each axis, in metres.
 
-    The estimate is a low quantile of the lengths of third differences. Slow motion
-    cancels in third differences, and the quantile comes from frames in which the point
-    stands.
+    The estimate is a low quantile of the lengths of fourth differences over time, in
+    which slow motion cancels; the quantile comes from frames in which the point stands.
     """
     size = geometry.lengths(white_difference(positions, SMOOTH_ORDER))
     return quantile_sd(size[np.isfinite(size).all(axis=1)], FEW)

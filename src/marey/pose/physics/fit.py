@@ -107,7 +107,7 @@ def solve(
     """
     system, (rest, info) = _find_rest(skeleton, take, options)
     found = [*pose_findings(take, system.tracker, rest)]
-    found.extend(warn_of_runs("pose-restless", info[:, 1] > 0.0, NOT_CONVERGED))
+    found.extend(warn_of_runs("pose-not-at-rest", info[:, 1] > 0.0, NOT_CONVERGED))
     found.append(_report_energy(*_energies(system, rest)))
     if not system.has_contact:
         found.append(report_no_contact())

@@ -184,7 +184,7 @@ def decide_layout(
     declared = frames if shape.frame_bytes else max(stated_counts.values(), default=0)
     poses = _present_poses(file, poses, declared)
     if not shape.frame_bytes and not poses.segments and end - shape.data > BLOCK:
-        file.note("bytes-left", f"{end - shape.data} bytes hold no known content")
+        file.note("bytes-unread", f"{end - shape.data} bytes hold no known content")
     frames = frames if shape.frame_bytes else poses.frames
     analog = shape.analog if frames else 0
     channels, samples = _channels(file, analog, header, parameters)
@@ -385,7 +385,7 @@ def _decide_frame_count(
         note_missing_frames(file, declared, capacity)
     elif not fitting:
         spare = room - declared * shape.frame_bytes
-        file.note("bytes-left", f"{spare} bytes after the last frame are not read")
+        file.note("bytes-unread", f"{spare} bytes after the last frame are not read")
     return min(declared, capacity)
 
 

@@ -191,7 +191,9 @@ def _marker_curves(
     for label, points in zip(tracks.labels, tracks.points.swapaxes(0, 1), strict=True):
         if np.isfinite(points).all(axis=-1).any():
             place = points_to_file(
-                rotations.hold_last(points, np.zeros(3)), world.unit, world.up
+                rotations.hold_last_or_default(points, np.zeros(3)),
+                world.unit,
+                world.up,
             )
             yield Curves(nodes[label], "Lcl Translation", place)
 

@@ -13,7 +13,7 @@ from marey.errors import DataError
 from marey.io.scene import BodyMesh, Scene, SceneFigure, SceneTake
 from marey.io.scene.figures import MARKER_COLOR, MARKER_RADIUS_M
 from marey.io.scene.surfaces import ball_directions, hull_of_balls
-from marey.io.text.rotations import change_axes, hold_last
+from marey.io.text.rotations import change_axes, hold_last_or_default
 from marey.io.units_axes import points_to_file, rotation_to_z_up
 from marey.motion import Motion
 from marey.numerics import Array, Float
@@ -258,7 +258,7 @@ class _Animation:
     def add_marker(self, node: int, points: Float[Array, "frame 3"]) -> None:
         """Add a marker; one that is not seen has no size."""
         seen = np.isfinite(points).all(axis=-1)
-        held = hold_last(points, np.zeros(3))
+        held = hold_last_or_default(points, np.zeros(3))
         self._add(node, "translation", points_to_file(held, "m", "y"))
         self._add(node, "scale", np.repeat(1.0 * seen[:, None], 3, axis=1), "STEP")
 

@@ -15,7 +15,7 @@ from marey.io.scene import Scene, SceneFigure, SceneTake
 from marey.io.scene.body_mesh import INFLUENCES
 from marey.io.scene.figures import MARKER_COLOR, MARKER_RADIUS_M
 from marey.io.text.names import make_unique
-from marey.io.text.rotations import change_axes, hold_last
+from marey.io.text.rotations import change_axes, hold_last_or_default
 from marey.io.units_axes import metres_per_unit, points_to_file, rotation_to_z_up
 from marey.motion import Motion
 from marey.numerics import Array, Float
@@ -226,7 +226,7 @@ def _add_markers(usd: _Usd, stage: Any, take: SceneTake, step: float) -> None:
         ball.CreateExtentAttr(usd.vectors(np.array([[-radius] * 3, [radius] * 3])))
         ball.CreateDisplayColorAttr([MARKER_COLOR])
         track = take.markers.points[:, number]
-        points = usd.points(hold_last(track, np.zeros(3)))
+        points = usd.points(hold_last_or_default(track, np.zeros(3)))
         seen = np.isfinite(track).all(axis=1)
         move, visibility = ball.AddTranslateOp(), ball.CreateVisibilityAttr()
         for frame, point in enumerate(points):
