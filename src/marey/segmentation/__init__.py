@@ -45,6 +45,7 @@ from marey.segmentation.time_offset import (
     estimate_time_offset as estimate_time_offset,
 )
 from marey.segmentation.time_offset import synchronise_sensors as synchronise_sensors
+from marey.segmentation.unused_takes import find_unused_takes, with_unused_takes
 from marey.take import Take
 
 REGISTRY = {
@@ -93,7 +94,8 @@ def segment(
 
     Args:
         takes: The recording. Several recordings have the same bodies, found from all of
-            them together; a body that one of them does not show has no pose there.
+            them together; a body that one of them does not show has no pose there, and
+            a take that is of no use beside the others shows none, and is reported.
         method: "template": the bodies of a marker map. "sensors": every 6-DoF sensor is
             a body. "labels": the bodies of a marker set recognised by its labels.
             "keypoints": the bones between points that are joints. "overlap": markers
@@ -114,8 +116,12 @@ def segment(
     )
     _check_options(task, method)
     is_mixed = task.has_markers and task.has_sensors and method != "sensors"
-    found = _find_both(task, method) if is_mixed else _find_bodies(task, method)
-    return found[0] if isinstance(takes, Take) else with_common_bodies(found)
+    unused = find_unused_takes(task, method)
+    used = task.without(unused)
+    found = _find_both(used, method) if is_mixed else _find_bodies(used, method)
+    if isinstance(takes, Take):
+        return found[0]
+    return with_unused_takes(with_common_bodies(found), task.takes, unused)
 
 
 def candidate_bodies(
@@ -127,8 +133,10 @@ def candidate_bodies(
     an advantage. None if several subjects are stated.
     """
     task = SegmentationTask(tuple(take.measured for take in takes))
-    for agreement, found in overlap.candidate_bodies(task):
-        yield agreement, with_common_bodies(found)
+    unused = find_unused_takes(task, "overlap")
+    for agreement, found in overlap.candidate_bodies(task.without(unused)):
+        used = with_common_bodies(found)
+        yield agreement, with_unused_takes(used, task.takes, unused)
 
 
 def _find_bodies(

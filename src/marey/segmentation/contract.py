@@ -7,13 +7,18 @@ A method is a module with two functions:
   the method.
 """
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 from marey.report import Finding
 from marey.segmentation.clusters.pair_statistics import PairStats, pair_statistics
-from marey.segmentation.labels.match import MarkerSetMatch, recognise_marker_set
+from marey.segmentation.labels.match import (
+    MarkerSetMatch,
+    match_by_other_takes,
+    recognise_marker_set,
+)
 from marey.segmentation.marker_selection import select_common_markers
 from marey.segmentation.template import TemplateSource
 from marey.take import Take
@@ -53,8 +58,25 @@ class SegmentationTask:
 
     @cached_property
     def label_matches(self) -> tuple[MarkerSetMatch | None, ...]:
-        """The known marker set of each take's labels."""
-        return tuple(recognise_marker_set(take) for take in self.takes)
+        """The known marker set of each take's labels.
+
+        Labels that are too few to recognise a set have the bodies of other takes.
+        """
+        found = [recognise_marker_set(take) for take in self.takes]
+        trusted = [
+            (take, match)
+            for take, match in zip(self.takes, found, strict=True)
+            if match is not None and match.trusted
+        ]
+        return tuple(
+            match_by_other_takes(take, trusted) if match is None else match
+            for take, match in zip(self.takes, found, strict=True)
+        )
+
+    def without(self, numbers: Collection[int]) -> "SegmentationTask":
+        """Return the task without some takes."""
+        kept = [take for k, take in enumerate(self.takes) if k not in numbers]
+        return replace(self, takes=tuple(kept)) if numbers else self
 
     @cached_property
     def marker_takes(self) -> tuple[Take, ...]:

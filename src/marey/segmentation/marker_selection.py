@@ -19,22 +19,59 @@ from marey.segmentation.labels.spelling import is_name
 from marey.take import Take
 
 
+def common_labels(takes: Sequence[Take]) -> list[str]:
+    """Return the labels that all takes have, in the order of the first."""
+    others = [set(take.full_labels) for take in takes[1:]]
+    labels = takes[0].full_labels
+    return [label for label in labels if all(label in other for other in others)]
+
+
+def least_common_take(takes: Sequence[Take]) -> int:
+    """Return the take without which the others have most markers in common."""
+    n_left = [
+        len(common_labels([*takes[:k], *takes[k + 1 :]])) for k in range(len(takes))
+    ]
+    return int(np.argmax(n_left))
+
+
+def few_common_markers(takes: Sequence[Take]) -> tuple[Finding, ...]:
+    """Return the finding that most markers are not in all takes, and which lacks them.
+
+    Markers that some take does not have are in no body.
+    """
+    common, most = common_labels(takes), max(len(take.labels) for take in takes)
+    if 2 * len(common) >= most:
+        return ()
+    k = least_common_take(takes)
+    others = common_labels([*takes[:k], *takes[k + 1 :]])
+    lacking = [label for label in others if label not in common]
+    where = takes[k].source.path or f"take {k + 1}"
+    message = (
+        f"{len(common)} of {most} markers are in all takes, and only these are used; "
+        f"{where} lacks {list_labels(lacking)}"
+    )
+    value = len(common) / most
+    return (
+        Finding("markers-uncommon", "segment", "warning", message, where, value=value),
+    )
+
+
 def select_common_markers(takes: Sequence[Take]) -> tuple[Take, ...]:
     """Return the takes with the markers that all of them have, in one order.
 
     Raises:
         DataError: If there are fewer than three.
     """
-    common = [
-        label
-        for label in takes[0].full_labels
-        if all(label in take.full_labels for take in takes[1:])
-    ]
+    common = common_labels(takes)
     if len(common) < MIN_RIGID_MARKERS:
         raise DataError(
             "segment",
             found=f"{len(common)} markers"
-            + (" with the same names in all takes" if len(takes) > 1 else ""),
+            + (
+                f" with the same names in {_name_takes(takes)}"
+                if len(takes) > 1
+                else ""
+            ),
             needed="at least 3; takes without common names are solved one by one",
         )
     if len(takes) == 1:
@@ -43,6 +80,12 @@ def select_common_markers(takes: Sequence[Take]) -> tuple[Take, ...]:
         take.select([take.full_labels.index(label) for label in common])
         for take in takes
     )
+
+
+def _name_takes(takes: Sequence[Take]) -> str:
+    """Return the files of takes, or how many takes there are."""
+    paths = [take.source.path for take in takes]
+    return " and ".join(paths) if all(paths) else f"all {len(takes)} takes"
 
 
 def select_markers(

@@ -171,6 +171,41 @@ def recognise_marker_set(take: Take) -> MarkerSetMatch | None:
     return _check_motion(take, _join_subjects(take, wider, stats))
 
 
+def match_by_other_takes(
+    take: Take, others: Sequence[tuple[Take, MarkerSetMatch]]
+) -> MarkerSetMatch | None:
+    """Return the bodies that a take's labels have in other takes, None if in none.
+
+    Args:
+        take: The recording, whose labels are too few to recognise a set.
+        others: Takes of the same person, with their marker sets.
+    """
+    members: dict[str, tuple[int, ...]] = {}
+    shown = np.flatnonzero(take.seen.any(axis=0)).tolist()
+    marker = {take.full_labels[i]: i for i in shown}
+    for other, match in others:
+        for body, markers in match.members.items():
+            labels = [other.full_labels[i] for i in markers]
+            own = [marker[label] for label in labels if label in marker]
+            members[body] = tuple(dict.fromkeys([*members.get(body, ()), *own]))
+    members = {body: markers for body, markers in members.items() if markers}
+    if not members:
+        return None
+    used = {i for markers in members.values() for i in markers}
+    known = MarkerSetMatch(
+        name=others[0][1].name,
+        members=members,
+        parents={},
+        present=len(members) / len(others[0][1].members),
+        explained=len(used) / len(shown),
+        unused=tuple(
+            label for i, label in enumerate(take.full_labels) if i not in used
+        ),
+        stats=pair_statistics([take.points]),
+    )
+    return _check_motion(take, known)
+
+
 def match_subjects(take: Take) -> list[SubjectMatch]:
     """Return the subjects whose labels are of a known set, whatever their motion.
 

@@ -23,7 +23,11 @@ from marey.segmentation.clusters.pair_statistics import (
     members_of_labels,
 )
 from marey.segmentation.contract import SegmentationTask, Suitability
-from marey.segmentation.marker_selection import group_by_subject, select_markers
+from marey.segmentation.marker_selection import (
+    few_common_markers,
+    group_by_subject,
+    select_markers,
+)
 
 INTERCEPT, SLOPE = 1.6, 0.2
 """Coefficients of the probability that a marker's body is right, or that a body is one
@@ -58,6 +62,7 @@ def bodies_from_clusters(task: SegmentationTask, method: str) -> tuple[Bodies, .
     """
     takes, stats = task.marker_takes, task.pair_stats
     kept, findings = select_markers(takes, stats)
+    findings = (*few_common_markers(task.takes), *findings)
     if not stats.select(kept).is_known.any():
         raise DataError(
             "segment",
