@@ -10,7 +10,7 @@ import scenes
 import staged
 
 import marey
-from marey import synth
+from marey import joints, pose, synth
 from marey.cli import main
 from marey.io.solution_files import write_solution
 
@@ -209,6 +209,14 @@ try:
 except SystemExit:
     print([m for m in ("numba", "scipy", "matplotlib") if m in sys.modules])
 """
+
+
+@pytest.mark.parametrize("package", [joints, pose])
+def test_the_help_of_solve_names_every_method(package, capsys):
+    with pytest.raises(SystemExit):
+        main(["solve", "--help"])
+    shown = capsys.readouterr().out
+    assert [name for name in package.REGISTRY if name not in shown] == []
 
 
 def test_help_comes_without_heavy_imports():

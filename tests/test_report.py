@@ -1,3 +1,6 @@
+import ast
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -181,3 +184,34 @@ def test_sentences_are_short(code):
     empty = [Finding(code, "pose", "info", "m", frames=(1, 1))] * 2
     (cause,) = group_findings(empty)
     assert len(cause.message.split()) <= 25
+
+
+def spelled(node):
+    """A text of the sources with each value in it as one word; None for others."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(spelled(value) or "X" for value in node.values)
+    return None
+
+
+def test_messages_are_short():
+    """At most 25 words; that holds for findings that are made where they stand."""
+    makers = {"Finding", "_finding", "note", "note_count", "warn_of_runs"}
+    sources, long = Path(marey.__file__).parent, []
+    for path in sorted(sources.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            texts = []
+            if (
+                isinstance(node, ast.Call)
+                and ast.unparse(node.func).split(".")[-1] in makers
+            ):
+                texts = [*node.args, *(keyword.value for keyword in node.keywords)]
+            elif (
+                isinstance(node, ast.Assign)
+                and ast.unparse(node.targets[0]) == "message"
+            ):
+                texts = [node.value]
+            words = [(spelled(text) or "").split() for text in texts]
+            long += [" ".join(one) for one in words if len(one) > 25]
+    assert long == []

@@ -11,15 +11,12 @@ import numpy as np
 
 from marey.cleaning.repairs import record_repair
 from marey.numerics import Array, Float, geometry
-from marey.numerics.thresholds import FEW, MIN_SAMPLES, MOST
+from marey.numerics.thresholds import FEW, GRAVITY, MIN_SAMPLES, MOST
 from marey.report import Finding
 from marey.take import Fact, Take
 
 AXES = {name: R_z_up[2] for name, R_z_up in geometry.R_Z_UP.items()}
 """Directions that may point up, by name."""
-
-GRAVITY = 9.80665
-"""Standard acceleration of free fall, in m/s^2 (published, CGPM 1901)."""
 
 FALL_WINDOW_S = 0.2
 """Time over which an acceleration is measured, and for which it must then be that of

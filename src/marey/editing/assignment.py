@@ -56,12 +56,12 @@ class TakeAssignment:
         shared = self.shared.copy()
         shared[:, a] |= shared[:, b]
         owner = np.where(self.marker_body == b, a, self.marker_body)
-        bearer = np.where(self.sensor_body == b, a, self.sensor_body)
+        sensor_owner = np.where(self.sensor_body == b, a, self.sensor_body)
         return replace(
             self,
             shared=np.delete(shared, b, axis=1),
             marker_body=owner - (owner > b),
-            sensor_body=bearer - (bearer > b),
+            sensor_body=sensor_owner - (sensor_owner > b),
         )
 
     @property
@@ -214,7 +214,7 @@ def assignment_of(
     assignments = []
     for one in takes:
         owner, confidence = one.marker_body.astype(np.int64), one.marker_confidence
-        bearer = dict(zip(one.sensor_names, one.sensor_body.tolist(), strict=True))
+        body_of = dict(zip(one.sensor_names, one.sensor_body.tolist(), strict=True))
         sensors = one.take.sensor_names
         assignments.append(
             TakeAssignment(
@@ -223,7 +223,7 @@ def assignment_of(
                 marker_body=owner,
                 confidence=confidence,
                 sensors=sensors,
-                sensor_body=np.array([bearer.get(s, -1) for s in sensors], np.int64),
+                sensor_body=np.array([body_of.get(s, -1) for s in sensors], np.int64),
             )
         )
     return BodyAssignment(takes[0].names, tuple(assignments), dict(parents))

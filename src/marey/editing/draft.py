@@ -152,7 +152,7 @@ class PlanDraft:
             raise step.refuse("sensor", f"{name}, the name of no sensor", needed)
         return name
 
-    def find_bearer(self, step: EditStep, sensor: str) -> str:
+    def find_body_of_sensor(self, step: EditStep, sensor: str) -> str:
         """Return the body that a sensor is attached to.
 
         Raises:

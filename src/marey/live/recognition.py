@@ -114,7 +114,7 @@ def find_markers(skeleton: Skeleton, points: Float[Array, "point 3"]) -> dict[in
 
     Articulated registration without a start: the body with most markers is placed
     wherever three points have the distances of three of its markers; from there the
-    next bodies follow, which turn about joints whose place is known. The place that
+    next bodies follow, which rotate about joints whose place is known. The place that
     explains most markers counts, and the nearest points among equals. A body of which
     the three markers are not all seen is not the first; then another one is.
 
@@ -229,12 +229,14 @@ def _follow_links(
         cost += GATE_M * len(markers)
         for other, centre in bodies.links[body]:
             if other not in X:
-                X[other] = _turn(bodies, other, centre, X[body], points[left])
+                X[other] = _transform_about_joint(
+                    bodies, other, centre, X[body], points[left]
+                )
                 queue.append(other)
     return cost, found
 
 
-def _turn(
+def _transform_about_joint(
     bodies: _RestBodies,
     body: int,
     centre: Float[Array, " 3"],

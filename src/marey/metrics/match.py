@@ -4,6 +4,7 @@ import numpy as np
 
 from marey.bodies import Bodies
 from marey.numerics import Bool, Float, Int, geometry
+from marey.segmentation.clusters.model_selection import rand_matrix
 from marey.skeleton import Skeleton
 from marey.synth.truth import Truth
 
@@ -37,32 +38,15 @@ def adjusted_rand_index(
 ) -> float:
     """Return the adjusted Rand index: 1 = equal groups, 0 = agreement by chance.
 
-    The formula is that of Hubert and Arabie (1985). Each item with group -1 forms a
-    group of its own.
+    Each item with group -1 forms a group of its own.
     """
-    a, b = _relabel(first), _relabel(second)
-    table = np.zeros((a.max(initial=-1) + 1, b.max(initial=-1) + 1))
-    np.add.at(table, (a, b), 1.0)
-    pairs, total = _n_pairs(table).sum(), _n_pairs(np.array(float(len(a))))
-    in_a, in_b = _n_pairs(table.sum(axis=1)).sum(), _n_pairs(table.sum(axis=0)).sum()
-    if total == 0.0 or in_a == in_b == 0.0 or in_a == in_b == total:
-        return float(np.array_equal(a, b)) if total else 1.0
-    chance = in_a * in_b / total
-    return float((pairs - chance) / (0.5 * (in_a + in_b) - chance))
+    return float(rand_matrix([_single_groups(first), _single_groups(second)])[0, 1])
 
 
-def _n_pairs(count: np.ndarray) -> np.ndarray:
-    return np.asarray(0.5 * count * (count - 1.0))
-
-
-def _relabel(group: np.ndarray) -> Int[np.ndarray, " item"]:
-    """Return groups numbered in order of appearance; each -1 gets its own number."""
-    single = np.flatnonzero(group < 0)
-    group = group.astype(np.int64)
-    group[single] = group.max(initial=0) + 1 + np.arange(len(single))
-    _, index, inverse = np.unique(group, return_index=True, return_inverse=True)
-    rank = np.argsort(np.argsort(index))
-    return np.asarray(rank[inverse])
+def _single_groups(group: Int[np.ndarray, " item"]) -> Int[np.ndarray, " item"]:
+    """Return groups in which each -1 has a number of its own."""
+    single = group.max(initial=0) + 1 + np.arange(len(group))
+    return np.where(group >= 0, group, single)
 
 
 def min_cost_assignment(

@@ -73,6 +73,9 @@ SPACING_RANK = 4
 """The nearest neighbour of this rank gives the spacing of markers around a marker.
 Raised, the usual spacing is larger. Chosen by hand."""
 
+GRAVITY = 9.80665
+"""Standard acceleration of free fall, in m/s^2 (published, CGPM 1901)."""
+
 MIN_NOISE_SPACINGS = 1e-3
 """Smallest noise of a marker, in usual spacings: exact data have none. Raised, rigid
 pairs of markers count less. Chosen by hand; with a tenth of it a wheelchair and its

@@ -199,19 +199,19 @@ def _attach_sources(
     ]
     joint = np.array([joint_of[int(bodies.marker_body[m])] for m in markers], dtype=int)
     local = bodies.marker_offset[markers] - joints.in_body[joint]
-    bearers = sorted(
+    sensor_rows = sorted(
         (joint_of[body], sensor)
         for sensor, body in enumerate(bodies.sensor_body.tolist())
         if body in joint_of
     )
-    bearer, sensors = np.array(bearers, dtype=np.int64).reshape(-1, 2).T
+    sensor_joint, sensors = np.array(sensor_rows, dtype=np.int64).reshape(-1, 2).T
     labels = bodies.take.full_labels
     T_joint_body = geometry.transform(R_rest, -_rotate(R_rest, joints.in_body))
     return replace(
         skeleton,
         sensor_names=tuple(bodies.sensor_names[sensor] for sensor in sensors),
-        sensor_joint=bearer.copy(),
-        T_joint_sensor=T_joint_body[bearer] @ bodies.T_body_sensor[sensors],
+        sensor_joint=sensor_joint.copy(),
+        T_joint_sensor=T_joint_body[sensor_joint] @ bodies.T_body_sensor[sensors],
         marker_labels=tuple(labels[marker] for marker in markers),
         marker_joint=joint.astype(np.int64),
         marker_offset=_rotate(R_rest[joint], local),

@@ -33,14 +33,14 @@ LATER = "\0"
 
 def plan_place_sensor(draft: PlanDraft, step: EditStep) -> None:
     """Look up a sensor and the body it is attached to."""
-    body = draft.find_bearer(step, step.edit.sensor)
+    body = draft.find_body_of_sensor(step, step.edit.sensor)
     draft.steps.append(replace(step, bodies=(body,)))
 
 
 def plan_null_model(draft: PlanDraft, step: EditStep) -> None:
     """Look up the sensors of a null model; all that sit on a body by default."""
     for sensor in step.edit.sensors:
-        draft.find_bearer(step, sensor)
+        draft.find_body_of_sensor(step, sensor)
     if not any((take.sensor_body >= 0).any() for take in draft.assignment.takes):
         raise step.refuse("sensors", "bodies without sensors", "6-DoF sensors")
     draft.steps.append(step)

@@ -144,12 +144,12 @@ def _find_subject(
     """Return the index of the subject that an edit is about."""
     if step.bodies:
         return subject_of[step.bodies[0]]
-    bearer = step.joint.removesuffix("_end")
+    body = step.joint.removesuffix("_end")
     found = [
         i
         for i, one in enumerate(subjects)
         if one.skeleton.joint_of(step.joint) in one.skeleton.names
-        and subject_of.get(bearer, i) == i
+        and subject_of.get(body, i) == i
     ]
     if len(found) != 1:
         names = ", ".join(name for one in subjects for name in one.skeleton.names[1:])

@@ -10,7 +10,7 @@ import numpy as np
 from marey.errors import OptionError
 from marey.io import read_motion
 from marey.motion import GroundPlane, Motion
-from marey.numerics.thresholds import FEW
+from marey.numerics.thresholds import FEW, GRAVITY
 from marey.pose.contact.holds import Hold
 from marey.pose.options import ANGLE_SD, PhysicsOptions
 from marey.skeleton import Skeleton
@@ -26,9 +26,6 @@ METHODS_WITH = {
     "friction": ("physics",),
 }
 """Pose methods that can take each option; "auto" chooses the first of them."""
-
-STANDARD_GRAVITY = 9.80665
-"""Acceleration of gravity, in m/s^2, of the CGPM 1901."""
 
 STRICT_LIMIT_SD_RAD = FEW * ANGLE_SD
 """Standard deviation of the penalty of BFGS for angles beyond their limits, in radians:
@@ -147,7 +144,7 @@ def pose_settings(
         is_static = options.friction in (0.0, np.inf)
         settings["settle"] = "direct" if is_static else "simulation"
         # Friction is a share of what presses a sole down: the weight of the figure.
-        settings["gravity"] = 0.0 if is_static else STANDARD_GRAVITY
+        settings["gravity"] = 0.0 if is_static else GRAVITY
     return settings
 
 

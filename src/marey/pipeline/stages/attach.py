@@ -225,7 +225,7 @@ def _match_findings(match: SkeletonMatch, given: Skeleton) -> list[Finding]:
     if match.tree is None or not match.tree.is_ambiguous:
         return []
     message = (
-        "names of the given joints are unknown, and another match of its bones is as "
+        "names of the given joints are unknown; another match of its bones is as "
         f"good ({100.0 * match.tree.rival:.0f} % alike, "
         f"{100.0 * match.tree.likeness:.0f} % here): check left and right"
     )

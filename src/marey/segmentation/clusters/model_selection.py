@@ -178,7 +178,9 @@ def rand_matrix(
 ) -> Float[Array, "clustering clustering"]:
     r"""Return the adjusted Rand index of every two clusterings.
 
-    .. math:: R_{ij} = \frac{n_{ij} - n_i n_j / n}{(n_i + n_j) / 2 - n_i n_j / n}
+    The formula is that of Hubert and Arabie (1985),
+
+    .. math:: R_{ij} = \frac{n_{ij} - n_i n_j / n}{(n_i + n_j) / 2 - n_i n_j / n}.
 
     :math:`n` is the number of pairs of markers, :math:`n_i` of pairs on one body in
     clustering i and :math:`n_{ij}` of pairs on one body in both. It is 1 where

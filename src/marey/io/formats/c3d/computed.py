@@ -246,7 +246,7 @@ def note_poses_as_points(
         "poses-from-points",
         f"took {len(poses.points)} points for the poses of {len(poses.axis_points)} "
         f"segments, such as {example}, by names and axes of {length:.4g} {unit}; "
-        "computed=True keeps the points as markers too",
+        "computed=True keeps them as markers",
         severity="info",
         value=len(poses.axis_points),
     )

@@ -15,10 +15,10 @@ from marey.io.multibody.markup import XmlWriter, spell
 from marey.io.multibody.motion import HeldMotion
 from marey.io.units_axes import points_to_file, rotation_to_z_up
 from marey.numerics import Array, Bool, Float, geometry
+from marey.numerics.thresholds import GRAVITY
 from marey.skeleton import Skeleton
 
 VERSION = "40000"
-GRAVITY = "0 -9.80665 0"
 TRANSLATIONS = ("tx", "ty", "tz")
 MAX_TRANSLATION_M = 10.0
 """Half the range of the root's position that OpenSim's sliders show, in metres."""
@@ -68,7 +68,7 @@ def render_model(model: OsimModel, ranges: Mapping[int, Float[Array, "_ 2"]]) ->
     xml = XmlWriter()
     xml.open("OpenSimDocument", Version=VERSION)
     xml.open("Model", name="marey")
-    xml.leaf("gravity", GRAVITY)
+    xml.leaf("gravity", f"0 {-GRAVITY} 0")
     xml.leaf("length_units", "meters")
     xml.leaf("force_units", "N")
     sets = {
