@@ -33,6 +33,7 @@ from marey.calibration.priors import (
 from marey.calibration.problem import problem_of_sessions
 from marey.calibration.solver.levenberg_marquardt import (
     eliminate_session,
+    frame_part,
     map_in_threads,
     reduced_equations,
     residuals,
@@ -400,6 +401,23 @@ def test_elimination_of_the_markers_keeps_the_solution_of_the_whole_system(rng):
     wanted = np.linalg.solve(whole, right)
     found = np.linalg.solve(equations.A, equations.b)
     assert found == pytest.approx(wanted[[*columns.shared, -1]], rel=1e-6, abs=1e-8)
+
+
+def test_the_part_of_the_frames_is_what_their_weight_changes(rng):
+    case = RandomModel(rng)
+    prior = Prior(case.model)
+    prior.add_marker_priors(case.parameters.marker_offset[0], 0.3)
+    for axis in range(len(case.model.axes)):
+        prior.add_axis_prior(axis, case.parameters, 0.5)
+    poses = FramePoses(case.points, case.t, case.R)
+    estimate = follow_centers(Estimate(case.parameters, (poses,)))
+    low, mid, high = (
+        reduced_equations(estimate, prior, 1.0, 0.0, data_weight=weight)
+        for weight in (0.999, 1.0, 1.001)
+    )
+    found = frame_part(mid, case.columns)
+    wanted = (high.A - low.A) / 0.002
+    assert found == pytest.approx(wanted, rel=1e-4, abs=1e-4 * np.abs(wanted).max())
 
 
 def test_a_moving_centre_is_one_more_offset_in_every_frame(rng):

@@ -7,6 +7,7 @@ import pytest
 
 import marey
 from marey import segment, synth
+from marey.io.solution_files import write_solution
 
 
 @pytest.fixture(scope="module")
@@ -103,9 +104,12 @@ def test_the_take_that_lacks_most_markers_is_named(walks):
 @pytest.mark.slow
 def test_a_solve_leaves_the_take_out_to_the_end(walks, tmp_path):
     """Its motion is not known, the skeleton is that of the other takes."""
-    source = replace(walks[2].source, path="other.c3d")
-    other = replace(rename(walks[2], "marker"), source=source)
-    solution = marey.solve([other, *walks[:2]], whole=False)
+    named = [
+        replace(take, source=replace(take.source, path=f"{word}.c3d"))
+        for word, take in zip(("one", "two", "other"), walks, strict=True)
+    ]
+    other = rename(named.pop(), "marker")
+    solution = marey.solve([other, *named], whole=False)
     expected = marey.solve(walks[:2], whole=False)
     reported = [f for f in solution.report.findings if f.code == "take-unused"]
     assert [f.subject for f in reported] == ["other.c3d"]
@@ -116,3 +120,5 @@ def test_a_solve_leaves_the_take_out_to_the_end(walks, tmp_path):
     known = [np.isfinite(m.wxyz).all() for m in solution.subjects[0].motions]
     assert known == [False, True, True]
     marey.write(solution, tmp_path / "all.html")
+    written, _ = write_solution(solution, tmp_path / "out.bvh", {})
+    assert [path.stem.split("_")[-1] for path in written] == ["one", "two"]

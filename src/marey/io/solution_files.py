@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from marey.io import format_for_suffix, usual_content, write
 from marey.io.atomic import check_target
 from marey.io.contract import Format
@@ -39,7 +41,8 @@ def write_solution(
     """Write a solution to one file, or one file per subject and take.
 
     A format that contains only one motion gets several files, which are named after
-    their subject and take. marey's own files keep its names of joints.
+    their subject and take; motions without any pose get none. marey's own files keep
+    its names of joints.
 
     Args:
         solution: The solution.
@@ -58,6 +61,7 @@ def write_solution(
     if holds_all or len(parts) <= 1:
         page_lengths = measured if target_format.name == "html" else {}
         return [path], [*write(solution, path, measured=page_lengths, **options)]
+    parts = [part for part in parts if _has_poses(part[0])] or parts
     targets = [_path_with_parts(path, target_format, *names) for _, names in parts]
     lost: list[Finding] = []
     for (part, _), target in zip(parts, targets, strict=True):
@@ -81,6 +85,11 @@ def _parts_of(
         for subject in solution.subjects
         for motion, stem in zip(subject.motions, stems, strict=True)
     ]
+
+
+def _has_poses(part: Skeleton | Motion) -> bool:
+    """Return whether a part is a skeleton, or a motion with a pose in some frame."""
+    return isinstance(part, Skeleton) or bool(np.isfinite(part.wxyz).any())
 
 
 def _path_with_parts(path: Path, target_format: Format, *parts: str) -> Path:

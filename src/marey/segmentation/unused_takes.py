@@ -113,7 +113,7 @@ def _hide_markers(take: Take, other: Take, reason: str) -> Take:
     """Return a take with the markers of another one, all unseen, and a finding."""
     source = take.source
     if all(finding.code != "take-unused" for finding in source.findings):
-        message = f"{source.path or 'a take'} is left out: {reason}. Solve it by itself"
+        message = f"the take is left out: {reason}; solve it by itself"
         finding = Finding("take-unused", "segment", "warning", message, source.path)
         source = replace(source, findings=(*source.findings, finding))
     shape = take.n_frames, len(other.labels)

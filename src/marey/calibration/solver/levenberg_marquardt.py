@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from marey.articulated.targets import as_c_float64
-from marey.calibration.model import Estimate, FramePoses
+from marey.calibration.model import Estimate, FramePoses, ParameterColumns
 from marey.calibration.moving_centers import (
     displaced_columns,
     points_with_fixed_centers,
@@ -153,6 +153,23 @@ class ReducedEquations:
     """Share of each marker's residual that the pose absorbs, 0 to 3."""
 
     cost: float
+    frames: tuple[Float[Array, "all all"], ...]
+    """Part of the frames in the normal matrix of each session, poses eliminated."""
+
+
+def frame_part(
+    equations: ReducedEquations, columns: ParameterColumns
+) -> Float[Array, "shared shared"]:
+    """Return the part of the frames in the reduced normal matrix; the rest is priors.
+
+    Marker offsets and centres move with the shared unknowns as frames and priors
+    together have them.
+    """
+    n = len(columns.shared)
+    A = np.zeros((n + equations.centers.shape[0] + 1,) * 2)
+    for H, X in zip(equations.frames, equations.markers, strict=True):
+        A[:-1, :-1] += _follow(H, columns.per_session, X)
+    return _follow(A, np.arange(n, len(A) - 1), equations.centers)
 
 
 def reduced_equations(
@@ -188,12 +205,13 @@ def reduced_equations(
         lambda session: eliminate_session(estimate, session, damping),
         range(len(estimate.poses)),
     )
-    eliminated = []
+    eliminated, frames = [], []
     for session, (H, g, _, data_cost) in enumerate(sessions):
         normal, gradient, prior_cost = prior.linear_equations(
             estimate.parameters, session, prior_weight
         )
-        H, g = data_weight * H, data_weight * g
+        frames.append(data_weight * H)
+        H, g = frames[-1].copy(), data_weight * g
         H[:n, :n] += normal
         g[:n] += gradient
         cost += prior_cost + data_weight * data_cost
@@ -207,7 +225,7 @@ def reduced_equations(
     leverage = tuple(leverage for _, _, leverage, _ in sessions)
     motion = np.arange(len(columns.shared), len(A) - 1)
     A, b, X = _eliminate(A, b, motion)
-    return ReducedEquations(A, b, tuple(eliminated), X, leverage, cost)
+    return ReducedEquations(A, b, tuple(eliminated), X, leverage, cost, tuple(frames))
 
 
 def _eliminate(
@@ -225,6 +243,23 @@ def _eliminate(
     X = np.linalg.solve(of_some[:, some], coupling)
     product = of_rest[:, some] @ X
     return of_rest[:, rest] - product[:, :-1], b[rest] - product[:, -1], X
+
+
+def _follow(
+    A: Float[Array, "all all"], some: Int[Array, " some"], X: Float[Array, "some _"]
+) -> Float[Array, "rest rest"]:
+    """Return a normal matrix where some unknowns follow the rest, as X eliminates them.
+
+    Args:
+        A: The matrix of all unknowns.
+        some: Those that were eliminated.
+        X: Their factor, see `_eliminate`.
+    """
+    rest = np.setdiff1d(np.arange(len(A)), some)
+    follow = np.zeros((len(A), len(rest)))
+    follow[rest, np.arange(len(rest))] = 1.0
+    follow[some] = -X[:, :-1]
+    return np.asarray(follow.T @ A @ follow)
 
 
 def eliminate_session(
