@@ -42,11 +42,16 @@ def relative_rotations(rng, n_frames, swing, kind="ball"):
     return geometry.rotation_exp(angles) @ geometry.rotation_exp(TILT), axis
 
 
+def autoregressive(rng, correlation, shape):
+    """Noise of unit variance, with this correlation of neighbours along axis 0."""
+    gain = np.sqrt(1.0 - correlation**2)
+    white = rng.normal(size=(shape[0] + 100, *shape[1:]))
+    return lfilter([gain], [1.0, -correlation], white, axis=0)[100:]
+
+
 def add_correlated_noise(rng, T, correlation, noise=1e-3, turn_noise=0.01):
     """Poses with first-order autoregressive noise of positions and rotations."""
-    gain = np.sqrt(1.0 - correlation**2)
-    white = rng.normal(size=(len(T) + 100, *T.shape[1:2], 6))
-    w = lfilter([gain], [1.0, -correlation], white, axis=0)[100:]
+    w = autoregressive(rng, correlation, (*T.shape[:2], 6))
     T = T.copy()
     T[..., :3, 3] += noise * w[..., :3]
     T[..., :3, :3] @= geometry.rotation_exp(turn_noise * w[..., 3:])

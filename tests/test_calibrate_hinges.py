@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from calibrated import linkage, random_rotations, record_take
-from scipy.signal import lfilter
+from joint_samples import autoregressive
 
 import marey
 from marey.calibration import calibrate
@@ -131,13 +131,6 @@ def test_a_knee_without_labels_is_midway_between_markers_on_either_side():
 
 
 # --- noise and soft tissue ------------------------------------------------------------
-
-
-def autoregressive(rng, correlation, shape):
-    """Noise of unit variance, with this correlation of neighbours along axis 0."""
-    gain = np.sqrt(1.0 - correlation**2)
-    white = rng.normal(size=(shape[0] + 100, *shape[1:]))
-    return lfilter([gain], [1.0, -correlation], white, axis=0)[100:]
 
 
 def residual_pairs(rng, six):

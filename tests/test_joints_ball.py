@@ -22,6 +22,7 @@ from marey.joints import (
 from marey.joints.ball.closed_form import FREE_SD_M
 from marey.joints.ball.gauss_helmert import fit_gauss_helmert
 from marey.joints.ball.hinge import universal_axes
+from marey.joints.ball.pair_frames import correlation_length
 from marey.joints.noise import estimate_pose_noise
 from marey.numerics import geometry
 
@@ -150,6 +151,21 @@ def test_hinges_are_found_under_correlated_noise(correlation):
         center_square.append(error @ C @ error / 5.0)
     assert 0.7 < np.mean(axis_square) < 1.3
     assert 0.7 < np.mean(center_square) < 1.3
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.6, 0.9])
+def test_means_that_a_fit_removed_make_residuals_no_more_certain(rng, correlation):
+    """The variance of a mean of n residuals, after two means were fitted to them."""
+    n = 600
+    noise = samples.autoregressive(rng, correlation, (n, 300, 3))
+    means = np.stack([np.ones(n), np.sign(np.arange(n) - n / 2.0)]) / np.sqrt(n)
+    residual = noise - np.einsum("kf,kg,gdi->fdi", means, means, noise)
+    variance = [
+        correlation_length(r, n_fitted_means=2) * np.mean(r**2) / n
+        for r in np.moveaxis(residual, 1, 0)
+    ]
+    true = (1.0 + correlation) / (1.0 - correlation) / n
+    assert np.mean(variance) == pytest.approx(true, rel=0.08)
 
 
 def test_a_ball_joint_is_no_hinge_under_correlated_noise():
@@ -376,7 +392,7 @@ def test_outlier_frames_do_not_move_the_centre(rng):
     fits = marey.fit_joints(samples.sensor_bodies(T))
     sd = np.sqrt(np.diag(clean.covariance[0]))
     assert (np.abs(centers(fits) - centers(clean)) < 0.5 * sd).all()
-    assert fits.residual[0] == pytest.approx(clean.residual[0], rel=0.05)
+    assert fits.residual[0] == pytest.approx(clean.residual[0], rel=0.08)
     not_robust = marey.fit_joints(samples.sensor_bodies(T), robust=False)
     assert np.abs(centers(not_robust) - centers(clean)).max() > 5.0 * sd.max()
 
@@ -543,7 +559,7 @@ def test_two_sensors_on_a_stick_give_the_scale_of_the_volume(rng):
     T = samples.add_noise(rng, T, noise=5e-3)
     found = rigid_pair(samples.sensor_bodies(T), (0, 1), distance=float(distance))
     assert found.scale == pytest.approx(0.94, rel=2e-3)
-    assert found.sd == pytest.approx(0.94 * 5e-3 * np.sqrt(2.0), rel=0.06)
+    assert found.sd == pytest.approx(0.94 * 5e-3 * np.sqrt(2.0), rel=0.08)
 
 
 # --- bad input -----------------------------------------------------------------------

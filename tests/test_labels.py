@@ -104,7 +104,7 @@ def test_names_are_names(label):
     [
         *("", "*0", "*111", "M000", "M7", "U12", "Unlabeled 2012", "unlabelled_3"),
         *("New 0007", "uname*3", "2000", "Point    1", "Channel101", "Marker1"),
-        *("RBAC-1", "liu RWRB-1"),
+        *("RBAC-1", "liu RWRB-1", "x52"),
     ],
 )
 def test_numbers_and_ghosts_are_no_names(label):

@@ -591,6 +591,24 @@ def test_computed_points_are_left_out(rng, tied):
     assert (bodies.marker_body[n_markers + tied :] == -1).all()
 
 
+def test_computed_points_change_neither_noise_nor_joints(rng):
+    """Markers in no body show neither the noise nor the spacing of those in bodies."""
+    take = record(markers="set53", noise=1e-3, soft_tissue=0.005)
+    n_markers = len(take.labels)
+    joint = take.truth.motions[0].T_world_joint()[:, take.truth.figures[0].bodies]
+    cloud = geometry.apply(joint[:, :, None], 0.01 * rng.normal(size=(12, 3)))
+    points = np.concatenate([take.points, cloud.reshape(len(cloud), -1, 3)], axis=1)
+    plain, cloudy = (
+        segment(unlabelled(p), method="overlap") for p in (take.points, points)
+    )
+    assert (cloudy.marker_body[:n_markers] == plain.marker_body).all()
+    np.testing.assert_allclose(cloudy.marker_noise[:n_markers], plain.marker_noise)
+    np.testing.assert_allclose(cloudy.T_world_body, plain.T_world_body)
+    fits = [marey.fit_joints(bodies) for bodies in (plain, cloudy)]
+    for name in ("residual", "noise", "looseness", "marker_spacing"):
+        np.testing.assert_allclose(*(getattr(fit, name) for fit in fits), rtol=1e-6)
+
+
 @pytest.mark.parametrize("n_frames", [1, 5])
 def test_frames_too_few_to_know_any_distance_are_an_error(rng, n_frames):
     points = rng.normal(size=(n_frames, 14, 3))

@@ -1,8 +1,9 @@
 """Bodies, joints and names of recordings with known bodies, their labels used.
 
-For each folder: the share of markers in a right body, joints of the tree that are
-right, and names that are right, wrong or none. "Set unknown" leaves out, for each take,
-the marker set that its labels are of, so that words and motion have to do.
+For each folder: the share of markers in a right body, of all and of those whose label
+is a name and not a number ("*52", "P1"); joints of the tree that are right; and names
+that are right, wrong or none. "Set unknown" leaves out, for each take, the marker set
+that its labels are of, so that words and motion have to do.
 """
 
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ from marey.pipeline.options import SolveOptions
 from marey.pipeline.stages.bodies import BodyFit, fit_bodies, name_by_anatomy
 from marey.pipeline.stages.takes import clean_takes, read_takes
 from marey.segmentation.labels import marker_sets, match
+from marey.segmentation.labels.spelling import is_name
 
 HEADLINE = "markers right"
 LIMIT_S = 7200.0
@@ -38,6 +40,8 @@ class Score:
 
     markers: int = 0
     markers_right: int = 0
+    named: int = 0
+    named_right: int = 0
     edges: int = 0
     edges_right: int = 0
     right: int = 0
@@ -56,6 +60,7 @@ class Score:
         return {
             "takes": self.takes,
             "markers right": self.markers_right / max(self.markers, 1),
+            "with a name": self.named_right / max(self.named, 1),
             "joints right": self.edges_right,
             "of joints": self.edges,
             "names right": self.right,
@@ -121,9 +126,11 @@ def score_fit(fit: BodyFit, truth: Truth) -> Score:
         if p >= 0
     }
     names = count_names(bodies.names, found, allowed, true_of)
-    score = Score(len(right), sum(right), len(edges), len(edges & joined), *names)
-    score.takes = 1
-    return score
+    of_named = [one for one, label in zip(right, labels, strict=True) if is_name(label)]
+    return Score(
+        *(len(right), sum(right), len(of_named), sum(of_named)),
+        *(len(edges), len(edges & joined), *names, 1),
+    )
 
 
 def scored_markers(bodies: marey.Bodies, truth: Truth) -> tuple[list[str], list[int]]:

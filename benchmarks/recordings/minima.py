@@ -8,7 +8,9 @@ ways as takes are by default:
   recording is played backwards;
 - markers: rms of all residuals;
 - hidden: error of markers that were hidden from the solver;
-- large steps: rotations of a joint by more than 20 degrees from one frame to the next.
+- large steps: rotations of a joint by more than 20 degrees from one frame to the next;
+- alone: how many of these are as large between both frames solved each by itself. The
+  markers of these frames make them, not the frames before or after.
 
 Generated people come first, whose truth is known: frames with a joint more than 20 and
 50 mm off. "Left out" are recordings that the method was not built on.
@@ -103,11 +105,35 @@ def residuals(motion: marey.Motion, take: Take, columns: np.ndarray) -> np.ndarr
     return np.asarray(np.linalg.norm(model - seen, axis=-1))
 
 
-def rotation_steps(motion: marey.Motion) -> np.ndarray:
+def rotation_steps(q: np.ndarray) -> np.ndarray:
     """Return the rotation of every joint from frame to frame, in radians."""
-    q = motion.wxyz
     step = geometry.quat_multiply(geometry.quat_conjugate(q[:-1]), q[1:])
     return np.asarray(np.linalg.norm(geometry.quat_log(step), axis=-1))
+
+
+def count_steps_of_frames(
+    skeleton: Skeleton, take: Take, large: np.ndarray, options: Mapping[str, Any]
+) -> int:
+    """Return how many steps are large between frames that are solved by themselves.
+
+    Args:
+        skeleton: Its joints.
+        take: The recording.
+        large: Frame before the step, and joint, of each large step.
+        options: How to solve.
+    """
+
+    def pose(frame: int) -> np.ndarray:
+        alone = take.cut(frame, frame + 1)
+        motion, _ = fit_pose(skeleton, alone, method="gauss_newton", **options)
+        return np.asarray(motion.wxyz[0])
+
+    frames = np.unique([large[:, 0], large[:, 0] + 1]).tolist()
+    alone = {frame: pose(frame) for frame in frames}
+    return sum(
+        bool(rotation_steps(np.stack([alone[f], alone[f + 1]]))[0, j] > LARGE_STEP)
+        for f, j in large.tolist()
+    )
 
 
 def measure_way(
@@ -125,13 +151,15 @@ def measure_way(
     apart = np.linalg.norm(motion.T_world_joint()[..., :3, 3] - other, axis=-1)
     fewer, hidden = hide_some(take, columns[columns >= 0])
     error = residuals(pose(fewer), take, columns)[hidden[:, columns[columns >= 0]]]
+    large = np.argwhere(rotation_steps(motion.wxyz) > LARGE_STEP)
     return {
         "differ [%]": 100.0 * float(np.mean(apart.max(axis=1) > FAR_M)),
         "markers [mm]": 1e3
         * float(np.sqrt(np.nanmean(residuals(motion, take, columns) ** 2))),
         "hidden, median [mm]": 1e3 * float(np.median(error)),
         "hidden, rms [mm]": 1e3 * float(np.sqrt(np.mean(error**2))),
-        "large steps": float((rotation_steps(motion) > LARGE_STEP).sum()),
+        "large steps": len(large),
+        "alone": count_steps_of_frames(skeleton, take, large, options),
         "CPU [s]": timing.cpu,
     }
 

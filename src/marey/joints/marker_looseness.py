@@ -61,11 +61,13 @@ class _MarkerStatistics:
         self._takes, bodies = takes, takes[0]
         self._members = bodies.shared.T
         self._distance = _mean_distances(takes)
-        others = np.where(np.isfinite(self._distance), self._distance, np.inf)
+        on_body = self._members.any(axis=0)
+        known = np.isfinite(self._distance) & on_body
+        others = np.where(known, self._distance, np.inf)
         np.fill_diagonal(others, np.inf)
-        rank = max(min(SPACING_RANK, len(others) - 1) - 1, 0)
+        rank = max(min(SPACING_RANK, int(on_body.sum()) - 1) - 1, 0)
         spacing = np.sort(others, axis=1)[:, rank]
-        is_used = self._members.any(axis=0) & np.isfinite(spacing)
+        is_used = on_body & np.isfinite(spacing)
         usual = float(np.median(spacing[is_used])) if is_used.any() else 1.0
         self._usual_spacing = max(usual, np.finfo(float).tiny)
         noise = bodies.marker_noise

@@ -90,9 +90,10 @@ def make_bodies(
     stats = pair_statistics([take.points]) if stats is None else stats
     owned = members & (owner == np.arange(len(members))[:, None])
     offset = np.full((len(owner), 3), np.nan)
-    fits = []
+    used, fits = members.any(axis=0), []
+    points, stats = take.points[:, used], stats.select(np.flatnonzero(used))
     for name, has_marker, inside in zip(names, owned, members, strict=True):
-        fit = _fit_body(take.points, has_marker, inside, stats)
+        fit = _fit_body(points, has_marker[used], inside[used], stats)
         fits.append(fit)
         offset[has_marker] = (
             fit.offset
@@ -117,9 +118,23 @@ def make_bodies(
         marker_offset=offset,
         rms=np.array([fit.rms for fit in fits]),
         parents=dict(parents or {}),
-        marker_noise=marker_noise(stats, members),
+        marker_noise=_noise_on_bodies(stats, members),
         findings=findings,
     )
+
+
+def _noise_on_bodies(stats: PairStats, members: Members) -> Float[Array, " marker"]:
+    """Return the noise of each marker; of one on no body that of the others.
+
+    Args:
+        stats: Distances of the markers that are on bodies: exactly rigid points that a
+            program computed show no noise.
+        members: All markers of every body.
+    """
+    used = members.any(axis=0)
+    noise = np.full(members.shape[1], stats.noise)
+    noise[used] = marker_noise(stats, members[:, used])
+    return noise
 
 
 def merge_bodies(
@@ -164,7 +179,8 @@ def divide_bodies(takes: Sequence[Bodies], max_spacing: float) -> tuple[Bodies, 
 
     bodies = takes[0]
     stats = pair_statistics([one.take.points for one in takes])
-    is_near = stats.distance <= max_spacing * stats.usual_spacing
+    on_bodies = stats.select(np.flatnonzero(bodies.shared.any(axis=1)))
+    is_near = stats.distance <= max_spacing * on_bodies.usual_spacing
     names, owner = list(bodies.names), bodies.marker_body.copy()
     origin, members = [*range(len(names))], [*bodies.shared.T]
     for body, inside in enumerate(bodies.shared.T):
@@ -217,8 +233,9 @@ def mean_log_odds(takes: Sequence[Bodies]) -> Float[Array, "body body"]:
 
     Markers that both bodies share are left out.
     """
-    members = takes[0].shared.T
-    stats = pair_statistics([one.take.points for one in takes])
+    used = takes[0].shared.any(axis=1)
+    members = takes[0].shared[used].T
+    stats = pair_statistics([one.take.points[:, used] for one in takes])
     odds = np.where(stats.is_known, log_odds(stats, members), np.nan)
     mean = np.full((len(members), len(members)), np.nan)
     for a, b in combinations(range(len(members)), 2):

@@ -92,7 +92,7 @@ def axis_scatter(
     deviation = axis_a - R_a_b @ axis_b
     in_b = np.einsum("fji,fj->fi", R_a_b, deviation)
     score = np.concatenate([deviation, -in_b], axis=1)
-    frames = correlation_length(deviation)
+    frames = correlation_length(deviation, n_fitted_means=2)  # one in each body
     return np.asarray(frames * (score.T @ score) / max(len(score), 1) ** 2)
 
 

@@ -123,7 +123,9 @@ def find_inliers(
     return inlier
 
 
-def correlation_length(residual: Float[Array, "frame 3"]) -> float:
+def correlation_length(
+    residual: Float[Array, "frame 3"], n_fitted_means: int = 0
+) -> float:
     r"""Return the number of frames per independent residual, 1 or more.
 
     The integrated autocorrelation time
@@ -132,6 +134,13 @@ def correlation_length(residual: Float[Array, "frame 3"]) -> float:
 
     up to the first autocorrelation that is not significant (two standard errors of
     white noise). Those after it fall geometrically, as they have fallen up to there.
+
+    A fit that removes m means from n residuals makes each of the 2 L + 1 terms of that
+    sum smaller by m / n of the sum; the result makes up for it.
+
+    Args:
+        residual: Deviations of a fit.
+        n_fitted_means: Means of each column that the fit has removed.
     """
     n = len(residual)
     if n < MIN_SAMPLES:
@@ -144,11 +153,14 @@ def correlation_length(residual: Float[Array, "frame 3"]) -> float:
     correlation = autocovariance / autocovariance[0]
     end = int(np.argmax(correlation < 2.0 / np.sqrt(n)))
     significant = correlation[1 : end if end > 0 else len(correlation)]
-    if not len(significant):
-        return 1.0
-    factor = significant[-1] ** (1.0 / len(significant))
-    tail = significant[-1] * factor / max(1.0 - factor, 1.0 / n)
-    return min(1.0 + 2.0 * float(significant.sum() + tail), float(n))
+    n_lags = 2 * len(significant) + 1
+    tail = 0.0
+    if len(significant):
+        factor = significant[-1] ** (1.0 / len(significant))
+        tail = significant[-1] * factor / max(1.0 - factor, 1.0 / n)
+    frames = 1.0 + 2.0 * float(significant.sum() + tail)
+    kept = max(1.0 - n_fitted_means * n_lags / n, 1.0 / n)
+    return min(frames / kept, float(n))
 
 
 def best_pairs(pair: Pairs, residual: PerPair, per_body: int) -> Int[Array, " row"]:

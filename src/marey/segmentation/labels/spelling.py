@@ -12,9 +12,9 @@ MIN_PREFIX_LABELS = 6
 """Number of labels with the same prefix from which it is the name of a subject. Higher
 misses subjects with few markers. Chosen by hand."""
 
-# "*12", "M000", "U12", "Unlabeled 2012", "New 0007", "uname*3", "2000".
+# "*12", "M000", "U12", "x52", "Unlabeled 2012", "New 0007", "uname*3", "2000".
 _NUMBER = re.compile(
-    r"\*.*|(m|u|p|pt|point|marker|channel|trajectory|new|un\w*)?[\W_]*\d+"
+    r"\*.*|(m|u|x|p|pt|point|marker|channel|trajectory|new|un\w*)?[\W_]*\d+"
 )
 """A number in place of a name."""
 
