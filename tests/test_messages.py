@@ -1,5 +1,6 @@
 """What commands say beside their results, and how much of it."""
 
+import io
 import json
 import logging
 import re
@@ -9,6 +10,7 @@ import sys
 
 import pytest
 import samples
+from rich.console import Console
 
 import marey
 from marey import synth
@@ -85,6 +87,17 @@ def test_a_piped_solve_prints_its_steps_and_the_time_left(rods, capsys, monkeypa
     half = next(s for s, share in solve_progress.BEGINS_AT.items() if share == 0.5)
     assert "about 8 s left" in solve_progress.describe_step(half, 8.0)
     assert "left" not in solve_progress.describe_step("clean", 0.0)
+
+
+def test_a_solve_in_a_terminal_has_a_bar(monkeypatch):
+    shown = Console(file=io.StringIO(), force_terminal=True, width=100)
+    monkeypatch.setattr(solve_progress, "err", shown)
+    with solve_progress.show_solve_progress("solving [a]") as report:
+        report("tree, compiling")
+    drawn = shown.file.getvalue()
+    assert "solving [a]: step 4 of 10, tree, compiling" in drawn
+    assert "━" in drawn
+    assert drawn.endswith("\x1b[2K")  # nothing of it stays
 
 
 def test_warnings_of_the_library_are_printed_unless_quiet(rods, capsys, monkeypatch):

@@ -420,6 +420,24 @@ def test_stages_have_the_seconds_until_the_next_one_begins():
     assert StageClock().seconds() == []
 
 
+def test_pages_hear_of_a_job_before_its_worker_has_started(tmp_path):
+    """It takes seconds to start, in which a page would show nothing."""
+
+    async def heard():
+        state = ServerState(Limits(), "nothing")
+        messages = []
+        state.connections.broadcast = messages.append
+        path = tmp_path / "made.c3d"
+        await state.open(ViewedFile(path, path.name, None, generated=True))
+        first = list(messages)
+        await state.close()
+        return first
+
+    (message,) = run_in_loop(heard)
+    assert (message["type"], message["busy"]) == ("state", "generate")
+    assert [stage["stage"] for stage in message["stages"]] == ["generate"]
+
+
 def test_a_solution_in_memory_is_edited_in_the_browser(solution, monkeypatch, tmp_path):
     edits = tmp_path / "mine.edits.toml"
     with (

@@ -32,6 +32,7 @@ from websockets.sync.client import connect
 from websockets.typing import Origin
 
 import marey
+from marey.cli import end_as_by_ctrl_c
 from marey.io.formats.html.page import parse_page
 from marey.viewer import Limits
 from marey.viewer.server import server, timed_http
@@ -594,12 +595,12 @@ from marey.cli import main
 from marey.io.formats.html.page import parse_page
 from marey.viewer.server import server as server
 server.read_page = lambda: parse_page({page!r})
-main(["view", {path!r}, "--no-browser", "--port", {port!r}])
+main([*{command!r}, "--no-browser"])
 """
 
 
-def started(path, port="0", **environment):
-    code = START.format(page=PAGE, path=str(path), port=str(port))
+def started(*command, **environment):
+    code = START.format(page=PAGE, command=tuple(map(str, command)))
     pipe, environment = subprocess.PIPE, os.environ | environment
     return subprocess.Popen(
         [sys.executable, "-c", code],
@@ -616,7 +617,7 @@ ENDINGS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 @pytest.mark.parametrize("signal_number", ENDINGS)
 def test_an_end_frees_the_port_and_leaves_nothing(folder, signal_number, tmp_path):
     """S15: Ctrl-C, being asked to end or losing the terminal, within 2 s."""
-    process = started(folder / "walk.bvh", TMPDIR=str(tmp_path))
+    process = started("view", folder / "walk.bvh", TMPDIR=str(tmp_path))
     said = [process.stdout.readline() for _ in range(2)]
     port = int(re.search(r":(\d+)/\?token=", said[1])[1])
     origin = f"http://127.0.0.1:{port}"
@@ -646,6 +647,33 @@ def test_an_end_frees_the_port_and_leaves_nothing(folder, signal_number, tmp_pat
     assert not any(os.path.exists(f"/proc/{worker}") for worker in workers)
     process.stdout.close()
     process.stderr.close()
+
+
+@pytest.mark.parametrize("signal_number", ENDINGS[1:])
+def test_an_end_of_a_live_page_leaves_nothing(folder, signal_number, tmp_path):
+    marey.write(marey.read(folder / "walk.bvh"), tmp_path / "walk.c3d")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    source = f"file:{tmp_path / 'walk.c3d'}?loop"
+    process = started("live", source, "--to", "page", TMPDIR=str(scratch))
+    assert "token" in process.stdout.readline()
+    process.send_signal(signal_number)
+    shown, trouble = process.communicate(timeout=30)
+    assert process.returncode == 0, trouble
+    assert "received" in shown
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_lost_terminal_is_ignored_below_nohup():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with end_as_by_ctrl_c():
+            os.kill(os.getpid(), signal.SIGHUP)
+            with pytest.raises(KeyboardInterrupt):
+                os.kill(os.getpid(), signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def children(pid):

@@ -97,8 +97,22 @@ def test_a_mailed_page_shows_the_command_for_the_other_formats(
     tab = open_tab((tmp_path / "walk.html").as_uri())
     tab.page.get_by_role("button", name="Export").click()
     formats = tab.page.get_by_label("Format to write with marey")
-    formats.select_option(label=".glb")
     start = "marey solve 'one walk.c3d' -o"
+    assert tab.text(".command code") == f"{start} one_walk.fbx"
+    formats.select_option(label=".glb")
     assert tab.text(".command code") == f"{start} one_walk.glb"
     formats.select_option(label=".csv: markers")
     assert tab.text(".command code") == f"{start} one_walk.csv --content markers"
+
+
+def test_the_command_of_a_mailed_page_does_not_replace_its_recording(
+    open_tab, walked, tmp_path
+):
+    (take,) = walked.takes
+    source = replace(take.source, path="/data/walk.c3d")
+    solution = replace(walked, takes=(replace(take, source=source),))
+    marey.write(solution, tmp_path / "walk.html")
+    tab = open_tab((tmp_path / "walk.html").as_uri(), draws=False)
+    tab.page.get_by_role("button", name="Export").click()
+    tab.page.get_by_label("Format to write with marey").select_option(label=".c3d")
+    assert tab.text(".command code") == "marey solve walk.c3d -o walk_marey.c3d"

@@ -1,5 +1,7 @@
 """The page on a phone: the scene first, the panels folded below it."""
 
+from itertools import pairwise
+
 import pytest
 
 import marey
@@ -30,6 +32,18 @@ def test_nothing_is_wider_than_the_screen(tab):
     buttons = tab.page.locator(".topbar button")
     last = buttons.nth(buttons.count() - 1).bounding_box()
     assert last["x"] + last["width"] <= 390
+
+
+def test_controls_of_a_served_page_fit_side_by_side(open_tab, walked):
+    with marey.view(walked, browser=False, block=False) as viewer:
+        tab = open_tab(viewer.url, width=390, height=844, touch=True, draws=False)
+        tab.until("document.querySelectorAll('.row.joint').length > 0", 300)
+        shown = [b for b in tab.page.locator(".topbar button").all() if b.is_visible()]
+        assert {"Undo", "Redo"} <= {button.inner_text() for button in shown}
+        boxes = sorted((b.bounding_box() for b in shown), key=lambda box: box["x"])
+        for left, right in pairwise(boxes):
+            assert left["x"] + left["width"] <= right["x"]
+        assert boxes[-1]["x"] + boxes[-1]["width"] <= 390
 
 
 def test_panels_are_folded_below_the_scene_and_open_by_touch(tab):

@@ -6,8 +6,10 @@ input, 3 = some of the files could not be read.
 
 import atexit
 import gc
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from cyclopts import CycloptsError
 
@@ -33,6 +35,24 @@ for command in COMMANDS:
     app.command(command)
 
 
+@contextmanager
+def end_as_by_ctrl_c() -> Iterator[None]:
+    """Clean up as after Ctrl-C if a process is asked to end or loses its terminal.
+
+    A signal that is ignored, as below `nohup`, stays ignored.
+    """
+    names = ("SIGTERM", "SIGHUP")  # Windows has no SIGHUP
+    found = (getattr(signal, name, None) for name in names)
+    numbers = [n for n in found if n and signal.getsignal(n) is signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     gc.set_threshold(MIN_ALLOCATIONS)
@@ -40,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     atexit.register(gc.freeze)
     prefer_compiled_kernels()
     try:
-        with print_log():
+        with print_log(), end_as_by_ctrl_c():
             code = app(arguments, exit_on_error=False)
     except CycloptsError:
         code = EXIT_BAD_INPUT

@@ -27,6 +27,11 @@ QUIET_SECONDS = 5.0
 """A solve that is shorter prints no steps when its output is piped."""
 
 
+def share_done(stage: str) -> float | None:
+    """Return the share of a solve that is done when a stage begins; None if unknown."""
+    return BEGINS_AT.get(stage.partition(",")[0])
+
+
 def describe_step(stage: str, elapsed: float) -> str:
     """Return the number of a stage, its name, and the time left if it can be said.
 
@@ -34,10 +39,10 @@ def describe_step(stage: str, elapsed: float) -> str:
         stage: Name of the stage, perhaps with a note behind a comma.
         elapsed: Seconds since the solve began.
     """
-    name = stage.partition(",")[0]
-    if name not in BEGINS_AT:
+    name, share = stage.partition(",")[0], share_done(stage)
+    if share is None:
         return stage
-    step, share = list(BEGINS_AT).index(name) + 1, BEGINS_AT[name]
+    step = list(BEGINS_AT).index(name) + 1
     left = elapsed * (1.0 - share) / share if share else 0.0
     rest = f", about {left:.0f} s left" if left >= 1.0 else ""
     return f"step {step} of {len(BEGINS_AT)}, {stage}{rest}"
@@ -47,7 +52,7 @@ def describe_step(stage: str, elapsed: float) -> str:
 def show_solve_progress(
     title: str, quiet: bool = False
 ) -> Iterator[Callable[[str], None] | None]:
-    """Show the steps of a solve: in a terminal in place, elsewhere one line each.
+    """Show the steps of a solve: in a terminal with a bar, elsewhere one line each.
 
     Yields:
         What to call with the name of each stage as it begins; None if nothing is shown.
@@ -64,7 +69,20 @@ def show_solve_progress(
     if quiet:
         yield None
     elif err.is_terminal:
-        with err.status(escape(title)) as status:
-            yield lambda stage: status.update(escape(step(stage)))
+        with _open_bar(title) as move:
+            yield lambda stage: move(step(stage), share_done(stage))
     else:
         yield print_step
+
+
+@contextmanager
+def _open_bar(title: str) -> Iterator[Callable[[str, float | None], None]]:
+    """Show a bar; yield what to call with a text and the share that is done."""
+    from rich.progress import BarColumn, Progress, SpinnerColumn
+
+    columns = (SpinnerColumn(), BarColumn(), "{task.description}")
+    with Progress(*columns, console=err, transient=True) as progress:
+        task = progress.add_task(escape(title), total=1.0)
+        yield lambda text, share: progress.update(
+            task, description=escape(text), completed=share
+        )

@@ -1,6 +1,5 @@
 """`marey view`."""
 
-import signal
 import warnings
 from pathlib import Path
 
@@ -74,9 +73,6 @@ def view(
         name = path.absolute().name or str(path)
         out.print(f"{escape(name)} is served here; Ctrl-C stops the server")
     out.print(escape(viewer.url), soft_wrap=True)
-    for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP
-        if number := getattr(signal, name, None):
-            signal.signal(number, signal.default_int_handler)
     try:
         viewer.wait()
     except KeyboardInterrupt:

@@ -130,6 +130,7 @@ class ServerState:
         async with self._open_lock:
             was_busy = bool(self._stages.running)
             job = self._start_job("generate" if file.generated else "read")
+            self._broadcast_state()  # a worker takes seconds to start
             if was_busy:
                 await self.supervisor.stop()
             if self.open_task is not None:

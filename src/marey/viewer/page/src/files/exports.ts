@@ -92,7 +92,7 @@ export class ExportsPanel {
   private command(exports: Export[]): HTMLElement {
     const files = exports.flatMap(wanted).filter(({ suffix }) => suffix !== ".html");
     const names = files.map(({ suffix, content }) => `${suffix}${content && `: ${content}`}`);
-    const list = options("Format to write with marey", names, names[0]);
+    const list = options("Format to write with marey", names, names[Math.max(names.indexOf(".fbx"), 0)]);
     const line = el("code");
     const spell = () => (line.textContent = plain(this.spell(files[Number(list.value)])));
     list.addEventListener("change", spell);
@@ -106,7 +106,9 @@ export class ExportsPanel {
 
   private spell({ suffix, content }: Wanted): string {
     const { takes, title, bodies, edits } = this.state.scene;
-    const target = quote(stemOf(title) + suffix);
+    const name = stemOf(title) + suffix;
+    const isInput = takes.some((take) => take.name === name); // never replaced
+    const target = quote(isInput ? `${stemOf(title)}_marey${suffix}` : name);
     if (!bodies.length) return `marey convert ${quote(takes[0].name)} ${target}`;
     const parts = ["marey solve", ...takes.map(({ name }) => quote(name)), "-o", target];
     if (content) parts.push("--content", content);

@@ -76,8 +76,8 @@ export class LivePanel {
     if (now.version !== this.server.version) void this.load();
     this.lamp.className = `lamp ${now.is_live ? "on" : "off"}`;
     this.lamp.textContent = now.is_live ? "live" : "no signal";
-    const lost = now.lost ? `, ${now.lost} lost` : "";
-    this.facts.textContent = `${now.received} frames${lost}${now.rate ? `, ${now.rate.toFixed(1)} Hz` : ""}`;
+    const known = [now.lost ? `${now.lost} lost` : "", now.rate ? `${now.rate.toFixed(1)} Hz` : ""].filter(Boolean);
+    this.facts.replaceChildren(el("span", "count", `${now.received} frames${known.length ? ", " : ""}`), known.join(", "));
     this.record.textContent = now.recording ? "Stop" : "Record";
     this.record.classList.toggle("recording", now.recording);
     this.mark.disabled = !now.recording;
