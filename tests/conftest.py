@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,23 @@ def slow(request):
 @pytest.fixture
 def rng():
     return np.random.default_rng(20061)
+
+
+@pytest.fixture
+def small_files():
+    """Let files grow to so many bytes at most, as on a full disk, in a block."""
+    resource = pytest.importorskip("resource")
+
+    @contextmanager
+    def limit(size):
+        usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, usual[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+
+    return limit
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import deque
 from dataclasses import replace
 
 import numpy as np
@@ -186,6 +187,22 @@ def test_a_recording_replaces_nothing_unless_asked(path):
     assert marey.read(path).n_frames == 2
     with pytest.raises(marey.OutputError, match="does not exist"):
         Recorder(path.parent / "nowhere" / "a.marey-live")
+
+
+def test_a_full_disk_is_a_typed_error_and_keeps_what_was_written(path, small_files):
+    with pytest.raises(marey.OutputError, match="not written"), small_files(10):
+        Recorder(path)
+    recorder = Recorder(path, overwrite=True)
+    with small_files(40_000):
+        with pytest.raises(marey.OutputError, match=r"session.marey-live: not written"):
+            deque(map(recorder.write, map(frame, range(10_000))), maxlen=0)
+        with pytest.raises(marey.OutputError, match="not written"):
+            recorder.close()
+        recorder.close()
+    take = marey.read(path)
+    assert codes(take) == ["blocks-damaged", "journal-open"]
+    assert take.n_frames > 10
+    np.testing.assert_array_equal(take.points[-1], frame(take.n_frames - 1).points)
 
 
 def test_events_stand_on_the_clock_of_the_sender(path):

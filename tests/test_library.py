@@ -1,5 +1,6 @@
 """A library: whose each recording is, what is done again, and what a kill leaves."""
 
+import io
 import json
 import os
 import re
@@ -8,14 +9,17 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
 import marey
 from marey import synth
@@ -328,6 +332,81 @@ def test_a_cluster_of_two_workers_gives_the_same_bytes(
     assert all(address.startswith("tcp://127.0.0.1:") for address in done_by)
 
 
+def test_two_runs_at_once_share_the_work(library, solved, tmp_path):
+    """Each take is solved by one of them, and both end when all are over."""
+    out, summaries = tmp_path / "out", []
+
+    def run_beside(workers):
+        summaries.append(again(library, out, workers=workers))
+
+    beside = threading.Thread(target=run_beside, args=(2,))
+    beside.start()
+    run_beside(1)
+    beside.join()
+    assert content(out) == content(solved)
+    assert sum(summary.done for summary in summaries) == 6
+    assert [summary.total for summary in summaries] == [7, 7]
+    rows = map(json.loads, (out / "timings.jsonl").read_text().splitlines())
+    solves = [row["name"] for row in rows if row["step"] == "solve_take"]
+    assert len(solves) == len(set(solves)) == 6
+
+
+POISON = {
+    "A/take1.c3d": ("late", "hang"),
+    "A/take3.c3d": ("lost", "crash_with_anything"),
+    "B/take2.c3d": ("large", "take_all_memory"),
+}
+"""States of takes, and what their workers do in place of a solve."""
+
+
+@contextmanager
+def pool_with_poison(monkeypatch):
+    """Let batches have two workers, which some takes harm; the pool is in the list."""
+    here, submit, pools = str(Path(__file__).parent), WorkerPool.submit, []
+
+    def submit_with_poison(pool, job):
+        step, _, name = job.key.partition(" ")
+        if step == "solve_take" and name in POISON:
+            job = replace(job, function=f"work_samples:{POISON[name][1]}")
+        submit(pool, job)
+
+    @contextmanager
+    def start_pool(*_):
+        with WorkerPool(2, memory=2**33, attempts=1) as pool:
+            pools.append(pool)
+            yield pool
+
+    with monkeypatch.context() as patch:
+        patch.setenv("PYTHONPATH", here, prepend=os.pathsep)
+        patch.setattr(run, "_executor", start_pool)
+        patch.setattr(WorkerPool, "submit", submit_with_poison)
+        yield pools
+
+
+def test_poison_costs_its_take_alone(library, solved, tmp_path, monkeypatch):
+    """Takes that hang, end their worker or want all memory, each with its state."""
+    out, ended = tmp_path / "out", {}
+
+    def stop_the_last(progress):
+        ended[progress.record.name] = progress.record.state
+        if len(ended) == 6:  # the only one at work hangs
+            pools[0].seconds = 0.0
+
+    with pool_with_poison(monkeypatch) as pools:
+        summary = again(library, out, progress=stop_the_last)
+    assert {n: ended[n] for n in POISON} == {
+        n: state for n, (state, _) in POISON.items()
+    }
+    assert set(summary.failed) == {*POISON, "A/broken.c3d"}
+    assert marey.verify_batch(out).is_whole
+    truth = content(solved)
+    whole = {n: v for n, v in content(out).items() if n.endswith((".bvh", ".amc"))}
+    assert len(whole) == 6
+    assert whole.items() <= truth.items()
+    assert again(library, out).done == len(POISON)
+    assert content(out) == truth
+
+
 def test_a_subject_is_worked_on_by_one_run_at_a_time(tmp_path):
     first, second = (SubjectLock(tmp_path / "A.lock") for _ in range(2))
     assert first.acquire()
@@ -343,9 +422,12 @@ def test_a_part_without_subjects_changes_nothing(library, out):
     assert content(out) == before
 
 
-def test_the_library_is_no_folder_of_results(library):
+def test_the_library_is_no_folder_of_results(library, tmp_path):
     with pytest.raises(marey.OptionError, match="another folder"):
         again(library, library)
+    (tmp_path / "file").touch()
+    with pytest.raises(marey.OutputError, match="cannot be written"):
+        again(library, tmp_path / "file" / "out")
 
 
 def test_a_scheduler_that_is_not_there_is_an_error(library, tmp_path, monkeypatch):
@@ -720,6 +802,36 @@ def test_a_plan_shows_the_subjects_and_solves_nothing(library, tmp_path, capsys)
     shown = capsys.readouterr().out
     assert "7 takes of 2 subjects" in shown
     assert not (tmp_path / "out").exists()
+
+
+def test_lines_of_json_have_every_take_and_code_3_says_that_some_failed(
+    library, out, capsys
+):
+    options = ["--formats", "bvh,amc", "--workers", "1", "--json"]
+    with pytest.raises(SystemExit) as end:
+        main(["batch", str(library), "-o", str(out), *options])
+    assert end.value.code == 3
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["done"] for row in rows] == [*range(1, 8)]
+    assert {row["total"] for row in rows} == {7}
+    (failed,) = [row for row in rows if row["state"] != "done"]
+    assert (failed["take"], failed["state"]) == ("A/broken.c3d", "failed")
+    assert "(c3d), byte" in failed["error"]
+    assert all(
+        row["kept"] and row["residual_mm"] < 2.0 for row in rows if row != failed
+    )
+
+
+def test_a_bar_counts_takes_failures_and_findings(library, out, monkeypatch):
+    terminal = Console(file=io.StringIO(), force_terminal=True, width=160)
+    monkeypatch.setattr("marey.cli.commands.batch.err", terminal)
+    command = ["batch", str(library), "-o", str(out)]
+    with pytest.raises(SystemExit) as end:
+        main([*command, "--formats", "bvh,amc", "--workers", "1"])
+    assert end.value.code == 3
+    shown = terminal.file.getvalue()
+    assert "7/7" in shown
+    assert re.search(r"left.*1 failed, 0 with errors, \d+ findings", shown)
 
 
 @pytest.mark.parametrize(

@@ -462,13 +462,19 @@ def test_poses_go_to_sinks(walk, skeleton):
     np.testing.assert_allclose(hips, pose.T_world_joint[0], atol=1e-5)
 
 
-def test_a_silent_source_is_an_error_first_and_the_end_later():
-    port = free_port()
+@pytest.mark.parametrize(
+    "address", ["mxtp://:{0}", "vmc://:{0}", "natnet://127.0.0.1:{0}?data={1}"]
+)
+def test_a_source_that_nobody_sends_to_is_an_error(address):
     with (
-        marey.stream(f"mxtp://:{port}", timeout=0.3) as poses,
+        marey.stream(address.format(free_port(), free_port()), timeout=0.3) as poses,
         pytest.raises(marey.StreamError, match=r"frames within 0\.3 s"),
     ):
         next(poses)
+
+
+def test_a_stream_that_falls_silent_ends():
+    port = free_port()
     sink = open_sink(f"mxtp://127.0.0.1:{port}")
     with closing(sink), marey.stream(f"mxtp://:{port}", timeout=0.5) as poses:
         sink.send(sensors(0))

@@ -1,10 +1,13 @@
 """Streams that do what they should not: wrong senders, clocks, values and clients."""
 
+import os
 import socket
 import threading
 import time
 import uuid
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
+from ipaddress import IPv4Address
+from pathlib import Path
 
 import numpy as np
 import posed
@@ -115,6 +118,73 @@ def test_a_flood_of_garbage_hides_no_frame():
     assert source.n_damaged == 500
 
 
+def test_an_outlet_that_dies_and_returns_is_read_again():
+    """Its new stream has the same name and other samples."""
+    name = f"marey-test-{uuid.uuid4()}"
+    numbers = []
+    with marey.stream(f"lsl://{name}", retry=True, timeout=0.5, learn=False) as poses:
+        for start in (0, 100):
+            with (
+                closing(open_sink(f"lsl://{name}")) as sink,
+                closing(Sender(sink, lambda n, start=start: sensor_frame(start + n))),
+            ):
+                numbers += [
+                    next(
+                        x
+                        for pose in poses
+                        if (x := pose.frame.T_world_sensor[0, 0, 3]) >= start
+                    )
+                ]
+    assert numbers[0] < 100.0 <= numbers[1]
+
+
+# --- who may connect ------------------------------------------------------------------
+
+
+def listening_hosts():
+    """Local addresses at which sockets of this process wait for anybody (Linux)."""
+    own = set()
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # the one of this loop is closed
+            own.add(os.readlink(descriptor))
+    listens, waits = "0A", "07"
+    hosts = set()
+    for table, state in (("tcp", listens), ("udp", waits)):
+        for line in Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]:
+            field = line.split()
+            if f"socket:[{field[9]}]" in own and field[3] == state:
+                address, _, port = field[1].partition(":")
+                host = IPv4Address(bytes.fromhex(address)[::-1])
+                hosts.add((str(host), int(port, 16)))
+    return hosts
+
+
+@pytest.mark.skipif(not Path("/proc/self/net/udp").exists(), reason="tables of Linux")
+def test_no_socket_is_reached_from_elsewhere_unless_asked():
+    """Neither those that receive nor those that only send, which hear as well."""
+    before = listening_hosts()
+    with ExitStack() as opened:
+        for scheme in ("mxtp", "vmc"):
+            opened.enter_context(closing(open_source(f"{scheme}://:{free_port()}")))
+            sink = open_sink(f"{scheme}://:{free_port()}")
+            opened.enter_context(closing(sink)).send(sensor_frame(0))
+        natnet = f"natnet://127.0.0.1:{free_port()}?data={free_port()}"
+        source = opened.enter_context(closing(open_source(natnet)))
+        assert source.receive(0.01) is None
+        ws = open_sink(f"ws://:{free_port(socket.SOCK_STREAM)}")
+        opened.enter_context(closing(ws))
+        triggers = f"osc://:{free_port()}"
+        to = f"mxtp://:{free_port()}"
+        opened.enter_context(
+            marey.stream(
+                f"mxtp://:{free_port()}", to=to, triggers=triggers, learn=False
+            )
+        )
+        found = listening_hosts() - before
+    assert len(found) == 9
+    assert {host for host, _ in found} == {"127.0.0.1"}
+
+
 # --- values and clocks ----------------------------------------------------------------
 
 
@@ -188,6 +258,23 @@ def test_numbers_that_are_no_measurement_are_missing_markers(performer):
         row = row_of(pose.frame.number, take)
         assert pose.n_seen == np.count_nonzero(~bad[row])
         assert np.isfinite(pose.T_world_joint).all()
+
+
+def test_a_full_disk_ends_the_loop_and_frees_all(performer, tmp_path, small_files):
+    path, port = tmp_path / "walk.npz", free_port(socket.SOCK_STREAM)
+    marey.write(performer[1], path)
+    n_threads = threading.active_count()
+    to = [f"record:{tmp_path / 'a.marey-live'}", f"ws://:{port}"]
+    with (
+        pytest.raises(marey.OutputError, match=r"a.marey-live: not written"),
+        small_files(100_000),
+        marey.stream(f"file:{path}?speed=0&loop", to=to, learn=False) as poses,
+    ):
+        for _ in poses:
+            pass
+    open_sink(f"ws://:{port}").close()
+    assert threading.active_count() == n_threads
+    assert marey.read(tmp_path / "a.marey-live").n_frames > 10
 
 
 # --- clients --------------------------------------------------------------------------

@@ -253,6 +253,39 @@ def test_a_take_over_begins_where_the_old_skeleton_was_and_ends_at_the_new(walk)
     assert fade.has_ended
 
 
+def chain(names, places):
+    """Bones one after the other, with four markers on each, that are named alike."""
+    places = np.array(places, dtype=float)
+    rng = np.random.default_rng(0)
+    markers = {bone: rng.normal(size=(4, 3)) for bone in "ABC"}
+    return marey.Skeleton(
+        names=names,
+        parent=np.array([-1, 0, 1]),
+        offset=np.diff(places, axis=0, prepend=0.0),
+        kind=("root", "ball", "ball"),
+        marker_labels=tuple(f"{name[-1]}{i}" for name in names for i in range(4)),
+        marker_joint=np.repeat(np.arange(3), 4),
+        marker_offset=np.concatenate(
+            [
+                markers[name[-1]] - place
+                for name, place in zip(names, places, strict=True)
+            ]
+        ),
+    )
+
+
+def test_joints_stay_where_they_are_when_the_root_is_another():
+    """Of three bones A, B and C, two joints: between A and B, and between B and C."""
+    ends, joints = ((0.0, 0.0, 0.0), (3.0, 1.0, 0.0)), ((1, 0, 0), (2, 1, 0))
+    old = chain(("root A", "B", "C"), (ends[0], *joints))
+    new = chain(("root C", "new B", "new A"), (ends[1], *joints[::-1]))
+    poses = [SubjectPose("a", one, one.rest(), 12) for one in (old, new)]
+    fade = Fade(poses[:1], poses[1], frames=10.0)
+    for _ in range(11):
+        shown = fade.update(poses[1])[:, :3, 3]
+        np.testing.assert_allclose(shown, [ends[1], *joints[::-1]], atol=1e-9)
+
+
 def test_no_joint_jumps_at_a_take_over_in_mid_stream(walk):
     """Joints go on as before, though the bones of the new skeleton are 3 % longer."""
     skeleton, take = walk

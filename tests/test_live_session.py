@@ -30,6 +30,8 @@ from marey.numerics import geometry
 from marey.viewer.server.live_feed import LiveFeed
 from marey.virtual import calibrate_sensors
 
+RATE = 60.0
+
 
 @pytest.fixture(scope="module")
 def performer():
@@ -227,6 +229,59 @@ def test_a_subject_enters_leaves_and_comes_back_elsewhere(performer):
     performers.close()
     assert set(names[:20]) == {owners[:1]}
     assert set(names[20:]) == {owners}
+
+
+def place_markers(subject):
+    """Labels of the markers on a skeleton, and where its pose puts them."""
+    T = subject.T_world_joint[subject.skeleton.marker_joint]
+    return (
+        subject.skeleton.marker_labels,
+        geometry.apply(T, subject.skeleton.marker_offset),
+    )
+
+
+def test_who_is_not_known_enters_leaves_and_comes_back(tmp_path):
+    """Both are learnt from a loop whose middle half alone has the second one."""
+    takes = [
+        marey.synth.linkage().record(
+            markers=4, seconds=2.0, rate=RATE, noise=5e-4, seed=seed
+        )
+        for seed in (1, 2)
+    ]
+    n = takes[0].n_frames
+    points = np.concatenate([one.points for one in takes], axis=1)
+    k = points.shape[1] // 2
+    points[:, k:] += (3.0, 0.0, 0.0)
+    is_there = np.abs(np.arange(n) - n / 2) < n / 4
+    points[~is_there, k:] = np.nan
+    both = marey.Take(
+        rate=RATE,
+        points=points,
+        labels=2 * takes[0].labels,
+        subjects=("P",) * k + ("Q",) * k,
+    )
+    path, apart, end, due = tmp_path / "both.npz", [], None, 0
+    before = None
+    marey.write(both, path)
+    with marey.stream(f"file:{path}?loop") as poses:
+        for pose in poses:
+            number, learnt = pose.frame.number, poses.learnt
+            if end is None and learnt is not None and learnt.n_frames >= 2 * n:
+                end = number + 2 * n
+            if learnt is not before:  # joints move to their new places
+                before, due = learnt, number + RATE
+            second = [one for one in pose.subjects if one.name == "Q"]
+            for one in second:
+                assert one.n_seen == k * is_there[number % n]
+                if one.n_seen and end is not None and number > due:
+                    true = dict(zip(pose.frame.labels, pose.frame.points, strict=True))
+                    for label, place in zip(*place_markers(one), strict=True):
+                        apart.append(np.linalg.norm(place - true[label]))
+            if end is not None and number > end:
+                break
+    assert set(before.names) == {"P", "Q"}
+    assert len(apart) >= k * np.count_nonzero(is_there) // 2
+    assert np.max(apart) < 0.02
 
 
 class PoseList(list):

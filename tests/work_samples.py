@@ -40,3 +40,15 @@ def take_memory(size):
 
 def fault():
     return [][1]
+
+
+def hang(**_):
+    time.sleep(600.0)
+
+
+def crash_with_anything(**_):
+    os._exit(9)
+
+
+def take_all_memory(**_):
+    return len(bytearray(2**45))

@@ -91,6 +91,6 @@ def watch_memory(seconds: float) -> Iterator[Row]:
                     received = poses.statistics.received
                     figures = {"received": received, "memory [MiB]": resident_mib()}
                     yield Row(case, figures)
-                    due += seconds / 5.0
+                    due += (seconds - 5.0) / 5.0
                 if spent > seconds:
                     break

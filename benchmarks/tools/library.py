@@ -298,26 +298,25 @@ def try_poison(folder: Path) -> None:
 
 
 def kill_workers(library: Path, out: Path, kills: int, chance: random.Random) -> None:
-    """Kill random workers of one run, each after some more takes are done."""
-    most = takes_between(library, kills)
+    """Kill random workers of one run, at random moments."""
     process = subprocess.Popen(batch_command(library, out, "--workers", "2"))
     moments: list[int] = []
-    while len(moments) < kills and wait_for_takes(process, out, chance, most):
-        workers = children_of(process.pid)
-        if workers:
-            os.kill(chance.choice(workers), signal.SIGKILL)
-            moments.append(count_done(out))
+    for goal in random_moments(library, kills, chance):
+        while wait_for_takes(process, out, goal, chance):
+            if workers := children_of(process.pid):
+                os.kill(chance.choice(workers), signal.SIGKILL)
+                moments.append(count_done(out))
+                break
     code = process.wait()
     print(f"  {len(moments)} workers killed, exit {code}; takes done then: {moments}")
 
 
 def kill_runs(library: Path, out: Path, kills: int, chance: random.Random) -> None:
-    """Kill whole runs, one after the other, each after some more takes are done."""
-    most = takes_between(library, kills)
+    """Kill whole runs, one after the other, at random moments."""
     moments = []
-    for _ in range(kills):
+    for goal in random_moments(library, kills, chance):
         process = subprocess.Popen(batch_command(library, out, "--workers", "2"))
-        if wait_for_takes(process, out, chance, most):
+        if wait_for_takes(process, out, goal, chance):
             process.kill()
             moments.append(count_done(out))
         process.wait()
@@ -334,14 +333,13 @@ def run_twice(library: Path, out: Path) -> None:
 def kill_schedulers(
     library: Path, out: Path, kills: int, chance: random.Random
 ) -> None:
-    """Kill the scheduler of a Dask cluster, each after some more takes are done."""
-    most = takes_between(library, kills)
+    """Kill the schedulers of Dask clusters, at random moments."""
     codes, moments = [], []
-    for _ in range(kills):
+    for goal in random_moments(library, kills, chance):
         with dask_cluster() as (address, scheduler):
             command = batch_command(library, out, "--dask", address)
             process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-            if wait_for_takes(process, out, chance, most):
+            if wait_for_takes(process, out, goal, chance):
                 scheduler.kill()
                 moments.append(count_done(out))
             codes.append(process.wait(timeout=300.0))
@@ -349,27 +347,20 @@ def kill_schedulers(
     print(f"  exit codes of the runs: {codes}", flush=True)
 
 
+def random_moments(library: Path, kills: int, chance: random.Random) -> list[int]:
+    """Return numbers of takes after which to kill, early enough before the last."""
+    n_takes = len(list(library.glob("*/*.c3d")))
+    return sorted(chance.sample(range(n_takes - n_takes // 10), kills))
+
+
 def wait_for_takes(
-    process: "subprocess.Popen[bytes]", out: Path, chance: random.Random, most: int
+    process: "subprocess.Popen[bytes]", out: Path, goal: int, chance: random.Random
 ) -> bool:
-    """Wait until a run has done a few more takes, and a moment; return if it runs.
-
-    Args:
-        process: The run.
-        out: Its folder.
-        chance: Draws how many takes, and the moment.
-        most: Most takes to wait for.
-    """
-    goal = count_done(out) + chance.randrange(most)
+    """Wait until so many takes are done, and a moment; return if the run goes on."""
     while process.poll() is None and count_done(out) < goal:
-        time.sleep(0.1)
-    time.sleep(chance.uniform(0.0, 1.0))
+        time.sleep(0.02)
+    time.sleep(chance.uniform(0.0, 0.5))
     return process.poll() is None
-
-
-def takes_between(library: Path, kills: int) -> int:
-    """Return the most takes between two kills, so that all fall into one library."""
-    return max(1, 9 * len(list(library.glob("*/*.c3d"))) // (5 * kills))
 
 
 def count_done(out: Path) -> int:

@@ -135,6 +135,11 @@ def test_the_head_of_the_index_stays_in_view(browser, tmp_path):
     assert page.evaluate("scrollY") > 844
     head = page.get_by_role("button", name="residual, rms").bounding_box()
     assert 0 <= head["y"] < 50
+    for column in page.locator("th:has(button)").all():
+        button = column.get_by_role("button")
+        button.click()  # it has the mark of its order then
+        box, cell = button.bounding_box(), column.bounding_box()
+        assert box["x"] + box["width"] <= cell["x"] + cell["width"]
     page.close()
 
 

@@ -56,8 +56,8 @@ def index_page(lines: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _worst_first(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the key that puts failures first, then errors, then large residuals."""
-    failed = row["state"] == "done"
-    return failed, -row["errors"], -(row["residual_mm"] or 0.0), row["take"]
+    is_done = row["state"] == "done"
+    return is_done, -row["errors"], -(row["residual_mm"] or 0.0), row["take"]
 
 
 def _summary(rows: Sequence[Mapping[str, Any]]) -> str:

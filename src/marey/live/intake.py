@@ -94,8 +94,10 @@ class Intake:
         """End the thread, the source and the recordings."""
         self.stop()
         self._thread.join()
-        self._source.close()
-        self._recording.stop(self.statistics)
+        try:
+            self._recording.stop(self.statistics)
+        finally:
+            self._source.close()
 
     def _run(self) -> None:
         try:

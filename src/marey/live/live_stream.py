@@ -280,15 +280,21 @@ class Stream(Iterator[LivePose]):
         self._intake.stop()
 
     def close(self) -> None:
-        """End the stream; recordings are closed, ports are free."""
-        if self._triggers is not None:
-            self._triggers.close()
-        self._intake.close()
-        self._performers.close()
-        if self._learner is not None:
-            self._learner.close()
-        while self._sinks:
-            self._sinks.pop().close()
+        """End the stream; recordings are closed, ports are free.
+
+        Raises:
+            OutputError: If a recording could not be written; the rest ends all the
+                same.
+        """
+        with ExitStack() as ended:
+            while self._sinks:
+                ended.callback(self._sinks.pop().close)
+            if self._learner is not None:
+                ended.callback(self._learner.close)
+            ended.callback(self._performers.close)
+            ended.callback(self._intake.close)
+            if self._triggers is not None:
+                ended.callback(self._triggers.close)
 
     def __enter__(self) -> "Stream":
         return self

@@ -17,9 +17,10 @@ class Fade:
     """Shows a new skeleton where the old one was, and lets the difference vanish.
 
     Joints are the same if most markers and sensors of their bones are; of bones without
-    any, if they have the same name. The difference of a joint's pose, seen from the new
-    one, is scaled down along a screw motion; joints that are new move with their
-    parents.
+    any, if they have the same name. Where the root is another, the joint between two
+    bones stays, though the other bone moves about it. The difference of a joint's pose,
+    seen from the new one, is scaled down along a screw motion; joints that are new move
+    with their parents.
 
     Args:
         old: The poses that were shown last.
@@ -61,25 +62,52 @@ def _same_joints(
     old: Sequence[SubjectPose], skeleton: Skeleton
 ) -> dict[int, Float[Array, "4 4"]]:
     """Return the old pose of each joint of a skeleton that was there before."""
-    owner = {
-        name: (subject, joint)
-        for subject in old
-        for name, joint in _joint_of_each_target(subject.skeleton).items()
-    }
     same = {
         joint: subject.T_world_joint[subject.skeleton.names.index(name)]
         for subject in old
         for joint, name in enumerate(skeleton.names)
         if name in subject.skeleton.names
     }
+    bones = _same_bones(old, skeleton)
+    for joint, (subject, was) in bones.items():
+        above = _bone_above(skeleton, joint)
+        T = subject.T_world_joint[was].copy()
+        if above < 0 <= _bone_above(subject.skeleton, was):
+            continue  # The new root: no joint was there, unless it has the same name.
+        other, link = bones.get(above, (None, -1))
+        if other is subject and _bone_above(subject.skeleton, link) == was:
+            # The tree has another root: the bone above was the child of this one.
+            T[:3, 3] = subject.T_world_joint[link, :3, 3]
+        same[joint] = T
+    return same
+
+
+def _same_bones(
+    old: Sequence[SubjectPose], skeleton: Skeleton
+) -> dict[int, tuple[SubjectPose, int]]:
+    """Return the old joint of each bone most of whose markers and sensors it had."""
+    owner = {
+        name: (subject, joint)
+        for subject in old
+        for name, joint in _joint_of_each_target(subject.skeleton).items()
+    }
     targets = _joint_of_each_target(skeleton)
+    same = {}
     for joint in sorted(set(targets.values())):
         before = [owner.get(name) for name, at in targets.items() if at == joint]
         known = [one for one in before if one is not None]
         if known:
-            subject, was = max(known, key=known.count)
-            same[joint] = subject.T_world_joint[was]
+            same[joint] = max(known, key=known.count)
     return same
+
+
+def _bone_above(skeleton: Skeleton, joint: int) -> int:
+    """Return the next joint above whose bone has markers or sensors; -1 if none."""
+    carriers = set(_joint_of_each_target(skeleton).values())
+    above = int(skeleton.parent[joint])
+    while above >= 0 and above not in carriers:
+        above = int(skeleton.parent[above])
+    return above
 
 
 def _joint_of_each_target(skeleton: Skeleton) -> dict[str, int]:

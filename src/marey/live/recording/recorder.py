@@ -1,6 +1,8 @@
 """Recording a stream to a journal while it comes."""
 
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
@@ -66,12 +68,11 @@ class Recorder:
         self._layouts: dict[Layout, int] = {}
         self._lock = Lock()
         self._flushed = time.monotonic()
-        try:
-            self._file = self.journal.open("wb")
-        except OSError as error:
-            raise OutputError(f"{self.journal}: cannot be written, {error}") from error
-        self._put(pack_head(rate=rate, source=source))
-        self._flush()
+        with self._errors(), ExitStack() as opened:
+            self._file = opened.enter_context(self.journal.open("wb"))
+            self._file.write(pack_head(rate=rate, source=source))
+            self._file.flush()
+            opened.pop_all()
 
     def write(self, frame: Frame) -> None:
         """Append a frame.
@@ -99,14 +100,19 @@ class Recorder:
 
         Args:
             statistics: What was measured of the stream; the journal keeps it.
+
+        Raises:
+            OutputError: If the disk is full.
         """
         if self._file.closed:
             return
         facts = {} if statistics is None else asdict(statistics)
         known = {name: value for name, value in facts.items() if value == value}
         with self._lock:
-            self._put(pack_end(self.n_frames, **known))
-            self._file.close()
+            try:
+                self._put(pack_end(self.n_frames, **known))
+            finally:
+                self._close_file()
         if self.journal != self.path and self.n_frames:
             write(read(self.journal), self.path, overwrite=self._overwrite)
             self.journal.unlink()
@@ -118,14 +124,21 @@ class Recorder:
         return number
 
     def _put(self, data: bytes) -> None:
-        try:
+        with self._errors():
             self._file.write(data)
-        except OSError as error:
-            raise OutputError(f"{self.journal}: not written, {error}") from error
 
     def _flush(self) -> None:
-        try:
+        with self._errors():
             self._file.flush()
+        self._flushed = time.monotonic()
+
+    def _close_file(self) -> None:
+        with self._errors():
+            self._file.close()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise OutputError(f"{self.journal}: not written, {error}") from error
-        self._flushed = time.monotonic()

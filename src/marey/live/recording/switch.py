@@ -1,6 +1,7 @@
 """Recordings of a stream that begin and end on demand."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Lock
 
@@ -93,10 +94,14 @@ class RecordingSwitch:
         return path.with_name(f"{path.name.removesuffix(suffix)}-{self._count}{suffix}")
 
     def stop(self, statistics: StreamStatistics | None = None) -> None:
-        """End the recordings; they are complete then."""
-        with self._lock:
+        """End the recordings; they are complete then.
+
+        Raises:
+            OutputError: If the disk is full. Other recordings end all the same.
+        """
+        with self._lock, ExitStack() as ended:
             while self._recorders:
-                self._recorders.pop().close(statistics)
+                ended.callback(self._recorders.pop().close, statistics)
 
     def mark(self, label: str) -> None:
         """Append an event at the time of the newest frame to the recordings."""

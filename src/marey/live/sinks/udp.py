@@ -4,7 +4,7 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 
-from marey.live.address import Address, socket_errors
+from marey.live.address import LOOPBACK, Address, is_loopback, socket_errors
 from marey.live.codecs import encode_mxtp, encode_vmc, mxtp, vmc
 from marey.live.frame import Frame
 from marey.live.sinks.contract import Sink
@@ -24,6 +24,8 @@ class UdpSink(Sink):
         self._encode = encode
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
+        if is_loopback(self._target[0]):  # else it would receive from anywhere
+            self._socket.bind((LOOPBACK, 0))
 
     def send(self, frame: Frame) -> None:
         """Send a frame; packets that the system does not take are lost."""
