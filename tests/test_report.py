@@ -154,9 +154,9 @@ def test_many_gaps_are_one_sentence_with_the_worst_examples():
     ]
     (cause,) = group_findings(gaps)
     assert str(cause) == (
-        "warning: [pose] too few markers show joint4, joint3, joint2 and 2 more in 5 "
-        "spans of time, 10 s in all: rotations there are guesses; fill or cut these "
-        "frames"
+        "warning: [pose] too few markers or sensors show joint4, joint3, joint2 and 2 "
+        "more in 5 spans of time, 10 s in all: rotations there are guesses; fill or "
+        "cut these frames"
     )
 
 

@@ -116,8 +116,8 @@ SENTENCES = {
         "their bodies"
     ),
     "joint-unseen": (
-        "too few markers show {subjects} in {count} spans of time, {seconds} s in all: "
-        "rotations there are guesses; fill or cut these frames"
+        "too few markers or sensors show {subjects} in {count} spans of time, {seconds}"
+        " s in all: rotations there are guesses; fill or cut these frames"
     ),
     "joint-weak": (
         "{count} joint centres are uncertain, by ±{mm} mm at worst ({subjects}): "
@@ -168,8 +168,12 @@ SENTENCES = {
         "for swapped labels, or a skeleton of someone else"
     ),
     "pose-unseen": (
-        "nothing is seen in {n_frames} frames ({frames}): poses there are "
-        "extrapolated; cut these frames"
+        "nothing is seen in {n_frames} frames ({frames}): poses there are guesses, or"
+        " missing; cut these frames"
+    ),
+    "sensor-flip": (
+        "{count} sensors flip over and back ({subjects}): these frames are masked; "
+        "check the connection and the order of angles"
     ),
     "sensor-frozen": (
         "{count} sensors repeat their last value ({subjects}): these frames are "
@@ -178,6 +182,10 @@ SENTENCES = {
     "sensor-gap": (
         "{count} sensors leave their joints for a while, by up to {mm} mm "
         "({subjects}): these frames are masked"
+    ),
+    "sensor-jump": (
+        "{count} sensors jump away and back, by up to {mm} mm ({subjects}): these "
+        "frames are masked; check the signal"
     ),
     "sensor-slipped": (
         "{count} slips of sensors, by up to {mm} mm ({subjects}), are undone: fasten "

@@ -32,6 +32,7 @@ from marey.cleaning.outliers.mask import mask_outliers as mask_outliers
 from marey.cleaning.outliers.sensors import find_sensor_outliers as find_sensor_outliers
 from marey.cleaning.outliers.spikes import find_spikes as find_spikes
 from marey.cleaning.outliers.spikes import find_zeros as find_zeros
+from marey.cleaning.plausibility import check_flatness as check_flatness
 from marey.cleaning.plausibility import check_takes as check_takes
 from marey.cleaning.plausibility import correct_unit as correct_unit
 from marey.cleaning.plausibility import find_doubtful_unit as find_doubtful_unit

@@ -7,7 +7,14 @@ import numpy as np
 from marey.cleaning.repairs import record_repair
 from marey.numerics import Array, Float, geometry
 from marey.numerics.noise import white_difference
-from marey.numerics.thresholds import FEW, MIN_SAMPLES, MOST, MOTION_TIME_S
+from marey.numerics.resampling import evenly_spaced
+from marey.numerics.thresholds import (
+    FEW,
+    MIN_POSE_POINTS,
+    MIN_SAMPLES,
+    MOST,
+    MOTION_TIME_S,
+)
 from marey.report import Finding, Severity
 from marey.take import Take
 
@@ -181,6 +188,30 @@ def _rate_finding(take: Take) -> Finding | None:
         message += "m/s: check rate and unit, and give rate= or unit= if one is wrong"
         return _finding("rate-doubtful", "error", message, take.rate)
     return None
+
+
+def check_flatness(take: Take, *, has_people: bool) -> Take:
+    """Return the take with a finding if its markers lie in one plane or on a line.
+
+    A mechanism may move in a plane; people and lines have no rotations there.
+
+    Args:
+        take: The recording.
+        has_people: Whether its labels are those of a person.
+    """
+    points = take.points[evenly_spaced(take.n_frames)]
+    points = points[np.isfinite(points).all(axis=-1)]
+    if len(take.labels) < MIN_POSE_POINTS or len(points) < MIN_POSE_POINTS:
+        return take
+    sd = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
+    sd /= np.sqrt(len(points))
+    n_flat = int(np.count_nonzero(sd <= ROUNDING_M))
+    if not 0 < n_flat < len(sd):
+        return take
+    severity: Severity = "error" if has_people or n_flat > 1 else "warning"
+    shape = "on one line" if n_flat > 1 else "in one plane, as if recorded in 2-D"
+    message = f"all markers lie {shape}: check the columns of x, y and z"
+    return _add(take, _finding("points-flat", severity, message, float(sd[0])))
 
 
 def _large_step(take: Take) -> float:

@@ -69,7 +69,7 @@ class _MarkerStatistics:
         spacing = np.sort(others, axis=1)[:, rank]
         is_used = on_body & np.isfinite(spacing)
         usual = float(np.median(spacing[is_used])) if is_used.any() else 1.0
-        self._usual_spacing = max(usual, np.finfo(float).tiny)
+        self._usual_spacing = max(usual, float(np.finfo(float).eps))
         noise = bodies.marker_noise
         if len(noise) == 0:
             rms = bodies.rms[bodies.marker_body]

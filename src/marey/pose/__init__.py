@@ -104,8 +104,7 @@ def fit_pose(
     motion, findings = solve(skeleton, measured, **options)
     estimate = angle_sd_of_playback if method == "playback" else angle_sd_of_targets
     motion = replace(motion, angle_sd=estimate(motion, measured))
-    if method != "playback":
-        findings = (*findings, *unseen_joints(motion))
+    findings = (*findings, *unseen_joints(motion))
     if not contacts:
         return motion, findings
     motion, contact_findings = add_contacts(motion, measured, floor)

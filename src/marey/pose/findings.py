@@ -11,7 +11,7 @@ from marey.numerics.robust import runs
 from marey.numerics.thresholds import CERTAIN_SD, MIN_POSE_POINTS, MOST
 from marey.pose.options import MAX_RMS_RESIDUAL_M, UNSEEN_S
 from marey.pose.trace import PoseTrace
-from marey.report import Finding, mark_name
+from marey.report import Finding, Severity, mark_name
 from marey.skeleton import Skeleton
 from marey.take import Take
 
@@ -57,12 +57,17 @@ def pose_findings(
 def warn_of_runs(
     code: str, flags: Bool[Array, " frame"], message: str
 ) -> Iterator[Finding]:
-    """Return a warning for every run of flagged frames; `message` has "{frames}"."""
+    """Return a finding for every run of flagged frames; `message` has "{frames}".
+
+    A warning, unless most frames of a take are lost: its motion is then an error.
+    """
+    is_most = code == "pose-lost" and np.mean(flags) > MOST
+    severity: Severity = "error" if is_most else "warning"
     for first, last in runs(flags):
         yield Finding(
             code,
             "pose",
-            "warning",
+            severity,
             message.format(frames=f"frames {first} to {last}"),
             frames=(first, last),
             value=float(last - first + 1),
@@ -103,7 +108,7 @@ def unseen_joints(motion: Motion) -> Iterator[Finding]:
     """
     skeleton = motion.skeleton
     unknown = np.isnan(motion.angle_sd).any(axis=2)
-    shown = ~unknown.all(axis=1)
+    shown = ~unknown[:, skeleton.rotates].all(axis=1)
     never: list[int] = []
     for joint in range(1, skeleton.n_joints):
         unseen = shown & unknown[:, joint]
@@ -117,7 +122,7 @@ def unseen_joints(motion: Motion) -> Iterator[Finding]:
                     "joint-unseen",
                     "pose",
                     "info" if seconds < LONG_UNSEEN_S else "warning",
-                    f"too few markers are seen for {seconds:.2g} s: "
+                    f"too few markers or sensors are seen for {seconds:.2g} s: "
                     "its rotation there is a guess",
                     subject=skeleton.names[joint],
                     frames=(first, last),

@@ -8,10 +8,13 @@ from marey.errors import DataError
 from marey.motion import ROUNDING, Motion
 from marey.numerics import Array, Float, geometry
 from marey.options import options_from
+from marey.pose.findings import warn_of_runs
 from marey.pose.options import PlaybackOptions as PlaybackOptions
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take
+
+UNSEEN_MESSAGE = "no sensor is seen in {frames}: there is no pose"
 
 
 def solve(
@@ -62,7 +65,8 @@ def solve(
         rate=take.rate,
         start=take.start,
     )
-    return motion, ()
+    unseen = np.isnan(T_world_root).any(axis=(1, 2))
+    return motion, tuple(warn_of_runs("pose-unseen", unseen, UNSEEN_MESSAGE))
 
 
 def _mean_of_visible(

@@ -117,7 +117,7 @@ def find_loops(
     than joints of the tree do. A joint between two trees closes no loop.
     """
     used = edge_of_body[edge_of_body >= 0]
-    if len(used) == 0:
+    if not np.isfinite(joints.distance[used]).any():
         return ()
     is_good = np.isfinite(cost) & is_within_noise(joints, MAX_LOOP_RATIO)
     is_good &= joints.residual <= MAX_LOOP_RATIO * joints.residual[used].max()

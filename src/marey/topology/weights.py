@@ -233,7 +233,8 @@ def squared_residual_and_noise(joints: JointFits) -> tuple[PairValues, PairValue
         RELATIVE_ROUNDING * np.nan_to_num(joints.distance), MIN_LENGTH_M
     )
     best = smallest_per_body(joints, residual)
-    typical = MIN_NOISE_SHARE * float(np.median(best[np.isfinite(best)]))
+    known = best[np.isfinite(best)]
+    typical = MIN_NOISE_SHARE * float(np.median(known)) if len(known) else 0.0
     floor = np.maximum(rounding, typical)
     return residual**2 + rounding**2, np.maximum(noise, floor) ** 2
 

@@ -33,7 +33,7 @@ def find_joint_outliers(
     pair, centers = joint_centers(bodies, joints, tree)
     residual = (centers[:, :, 0] - centers[:, :, 1]).swapaxes(0, 1)
     rate = bodies.take.rate
-    max_frames = int(CleanOptions().max_outlier * rate)
+    max_frames = min(int(CleanOptions().max_outlier * rate), residual.shape[1])
     limits = CERTAIN_SD, MARKER_NOISE_M, max_frames
     # +1 for the first body of a joint, -1 for the second.
     incidence = np.zeros((len(pair), len(bodies.names)))

@@ -48,7 +48,7 @@ def local_median(
     size: Float[Array, "channel step"], rate: float
 ) -> Float[Array, "channel step"]:
     """Return the moving median of step sizes, and at least the median over the take."""
-    half = max(int(MOTION_TIME_S * rate), MIN_FRAMES)
+    half = min(max(int(MOTION_TIME_S * rate), MIN_FRAMES), size.shape[1])
     around = np.pad(size, ((0, 0), (half, half)), mode="reflect")
     windows = (sliding_window_view(row, 2 * half + 1) for row in around)
     moving = [np.partition(window, half, axis=1)[:, half] for window in windows]

@@ -9,6 +9,7 @@ import numpy as np
 from marey.anatomy import names as vrm
 from marey.cleaning import (
     Person,
+    check_flatness,
     check_takes,
     clean,
     correct_unit,
@@ -238,6 +239,9 @@ def clean_takes(takes: tuple[Take, ...], options: SolveOptions) -> tuple[Take, .
     if options.clean:
         takes = tuple(correct_unit(take, _people_in(take)) for take in takes)
         takes = tuple(correct_up(take, _standing_people(take)) for take in takes)
+    takes = tuple(
+        check_flatness(take, has_people=bool(_people_in(take))) for take in takes
+    )
     takes = check_takes(takes, known_skeleton=options.skeleton is not None)
     if options.clean:
         takes = tuple(clean(take) for take in takes)

@@ -288,9 +288,10 @@ def _frames_near(
     last: Int[Array, " plant"],
 ) -> Int[Array, " plant"]:
     """Return for how many frames after its last a point stays near its anchor."""
-    longest = max(round(0.5 * MOTION_TIME_S * tracks.rate), 1)
+    n_frames = len(tracks.positions)
+    longest = min(max(round(0.5 * MOTION_TIME_S * tracks.rate), 1), n_frames)
     frames = last[:, None] + np.arange(longest)
-    is_inside = frames < len(tracks.positions)
+    is_inside = frames < n_frames
     after = tracks.positions[np.where(is_inside, frames, 0), point[:, None]]
     anchor = np.array([plant.anchor for plant in plants]).reshape(-1, 1, 3)
     distance = geometry.lengths(after - anchor)

@@ -136,8 +136,9 @@ class PointTracks:
 
     @property
     def half_window(self) -> int:
-        """Half of the window of the velocity, in frames."""
-        return max(round(VELOCITY_WINDOW_S * self.rate), 1)
+        """Half of the window of the velocity, in frames; at most that of the take."""
+        longest = max(len(self.positions) // 2, 1)
+        return min(max(round(VELOCITY_WINDOW_S * self.rate), 1), longest)
 
     def reverse(self) -> "PointTracks":
         """Return the tracks with time reversed."""

@@ -190,7 +190,8 @@ def _deviations(
 def _leverage(shape: Float[Array, "marker 3"]) -> Float[Array, "marker 3 3"]:
     """Return the share of each marker's residual that a rigid fit takes up."""
     known = np.isfinite(shape).all(axis=1)
-    from_center = np.where(known[:, None], shape - shape[known].mean(axis=0), 0.0)
+    center = np.where(known[:, None], shape, 0.0).sum(axis=0) / max(known.sum(), 1)
+    from_center = np.where(known[:, None], shape - center, 0.0)
     cross = geometry.hat(from_center)
     inverse = np.linalg.pinv(-(cross @ cross).sum(axis=0))
     return np.asarray(np.eye(3) / max(known.sum(), 1) - cross @ inverse @ cross)
