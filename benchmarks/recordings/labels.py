@@ -29,6 +29,7 @@ from marey.pipeline.stages.takes import clean_takes, read_takes
 from marey.segmentation.labels import marker_sets, match
 
 HEADLINE = "markers right"
+KEY_CASES = ("all", "all, set unknown")
 LIMIT_S = 7200.0
 
 
