@@ -21,6 +21,7 @@ from benchmarks.harness import page, smoke
 from benchmarks.harness.limits import Limits, run_limited
 from benchmarks.harness.results import (
     Result,
+    headlines_of,
     read_history,
     read_results,
     run_task,
@@ -37,6 +38,7 @@ from benchmarks.harness.task import (
     Task,
     find_tasks,
     read_task,
+    with_means,
 )
 from benchmarks.harness.timing import peak_memory, time_call, time_many_frames
 from benchmarks.peers import runner
@@ -109,16 +111,50 @@ def test_results_of_other_tasks_stay(tmp_path):
     assert [len(one.rows) for one in read_results(path).values()] == [2, 1]
 
 
-def test_history_keeps_the_headline_of_every_version(tmp_path):
+def test_history_keeps_the_headlines_of_full_runs_of_every_version(tmp_path):
     path = tmp_path / "history.json"
     tasks = {"speed.a": Task("speed.a", "A", headline="time [s]")}
-    for version in ("1", "2"):
-        result = Result(ROWS, setting="full", version=version)
+    for version, setting in (("1", "full"), ("2", "full"), ("3", "quick")):
+        result = Result(ROWS, setting=setting, version=version)
         write_history(tasks, {"speed.a": result}, path)
     assert read_history(path) == {
-        "1 full": {"speed.a: first": 2.0},
-        "2 full": {"speed.a: first": 2.0},
+        "1": {"speed.a": {"first": 2.0}},
+        "2": {"speed.a": {"first": 2.0}},
     }
+
+
+def test_history_forgets_cases_that_a_task_no_longer_has(tmp_path):
+    path, tasks = (
+        tmp_path / "history.json",
+        {"speed.a": Task("speed.a", "A", "", 1, "n")},
+    )
+    for case in ("old", "new"):
+        write_history(tasks, {"speed.a": Result((Row(case, {"n": 1.0}),))}, path)
+    assert read_history(path) == {"": {"speed.a": {"new": 1.0}}}
+
+
+def test_history_keeps_key_cases_alone():
+    task = Task("speed.a", "A", headline="n", key_cases=("all", "*, mean"))
+    rows = [Row(case, {"n": 1.0}) for case in ("all", "all, person 0", "x, mean")]
+    assert dict(headlines_of(task, Result(rows))) == {"all": 1.0, "x, mean": 1.0}
+
+
+def test_every_task_has_headlines_on_record():
+    tasks, newest = find_tasks(), [*read_history().values()][-1]
+    full = [name for name, one in read_results().items() if one.setting == "full"]
+    assert all(newest[name] for name in full if tasks[name].headline)
+
+
+def test_people_of_a_setting_are_followed_by_their_mean():
+    rows = [Row("walk, person 0", {"n": 1.0}), Row("walk, person 1", {"n": 3.0})]
+    rows += [Row("run, person 0", {"n": 5.0}), Row("run, person 1", skipped="lame")]
+    cases = [row.case for row in with_means(rows)]
+    assert cases == [
+        *(r.case for r in rows[:2]),
+        "walk, mean",
+        *(r.case for r in rows[2:]),
+    ]
+    assert [*with_means(rows)][2].figures == {"n": 2.0}
 
 
 def test_a_skipped_case_is_loud_in_every_table():

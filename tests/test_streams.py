@@ -1,5 +1,6 @@
 """Frames side by side: the same poses as one after the other."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +19,8 @@ from marey.numerics.lanes_kernel import (
 )
 from marey.pose.gauss_newton import halves
 from marey.pose.gauss_newton.fit import GaussNewtonSolver
+from marey.pose.gauss_newton.streams_kernel import track_streams
+from marey.pose.gauss_newton.track_kernel import track_frames
 from marey.pose.options import GaussNewtonOptions
 from marey.pose.trace import PoseTrace
 
@@ -94,6 +97,27 @@ def test_tracks_side_by_side_are_those_in_sequence(rng, options):
     assert_same(forward, track_in_sequence(*given, recording, **options))
     back = track_in_sequence(*given, mirrored, **options).reversed()
     assert_same(backward, back)
+
+
+def test_takes_in_threads_have_the_poses_of_takes_one_after_the_other(rng):
+    skeleton, take = damaged(rng)
+    recording = recording_of(take)
+    alone = solver_of(skeleton, take).track_both_ways(recording)
+    fits = [solver_of(skeleton, take) for _ in range(4)]
+    with ThreadPoolExecutor(len(fits)) as pool:
+        found = pool.map(lambda fit: fit.track_both_ways(recording), fits)
+        for traces in found:
+            for trace, other in zip(traces, alone, strict=True):
+                np.testing.assert_array_equal(trace.q, other.q)
+                np.testing.assert_array_equal(trace.root, other.root)
+
+
+@pytest.mark.parametrize("kernel", [track_streams, track_frames])
+def test_trackers_let_other_threads_run(kernel):
+    options = getattr(kernel, "targetoptions", None)
+    if options is None:
+        pytest.skip("the compiler is off")
+    assert options["nogil"]
 
 
 @pytest.mark.parametrize("guided", [False, True])

@@ -13,13 +13,19 @@ from benchmarks.accuracy.subjects import (
     score_joints,
     solve_timed,
 )
-from benchmarks.harness.task import Row, Setting
+from benchmarks.harness.task import Row, Setting, with_means
 
 HEADLINE = "ARI"
+KEY_CASES = ("*, mean",)
 MOTIONS = ("walk", "exercise")
 
 
 def measure(setting: Setting) -> Iterator[Row]:
+    yield from with_means(score_people(setting))
+
+
+def score_people(setting: Setting) -> Iterator[Row]:
+    """Yield the row of every person."""
     seconds, seeds = setting.choose((20.0, range(5)), (6.0, range(1)))
     for generator, motion, seed in product(GENERATORS, MOTIONS, seeds):
         case = f"{generator}, {motion}, person {seed}"

@@ -1,9 +1,9 @@
-"""Standard deviations of bones: errors of many people over what is stated.
+"""Standard deviations of bones: errors of 10 people over what is stated.
 
-People of random stature, in a short take each, with noise of 0.5 mm and a soft-tissue
-artefact of several kinds; "built" have the proportions of `synth.human`, whose upper
-arms are 15 % longer than those of people. z is the error of a length over its standard
-deviation: 1 is right, more is too bold.
+People of random stature, in a short take each, for each of several kinds of soft-tissue
+artefact, with noise of 0.5 mm; "built" have the proportions of `synth.human`, whose
+upper arms are 15 % longer than those of people. z is the error of a length over its
+standard deviation: 1 is right, more is too bold.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,15 @@ from marey.numerics import geometry
 from marey.synth import Recording
 
 HEADLINE = "z rms"
+KEY_CASES = (
+    "*, noise alone",
+    "*, 3 mm rms",
+    "*, 10 mm rms",
+    "*, 15 mm/rad",
+    "*, 40 mm/rad",
+)
 LIMIT_S = 7200.0
+PEOPLE, QUICK_PEOPLE = 10, 3
 BONE_NAMES = ("thigh", "shank", "upper arm", "forearm")
 RANDOM_MOTIONS = ("walk", "kick_punch", "circle", "exercise", "swing")
 MARKER_SETS = ("sparse41", "set53")
@@ -113,7 +121,7 @@ def add_artefact(take: Recording, size: float, rng: np.random.Generator) -> Reco
 
 
 def measure(setting: Setting) -> Iterator[Row]:
-    n_people = setting.choose(200, 3)
+    n_people = setting.choose(PEOPLE, QUICK_PEOPLE)
     for proportions in ("people", "built")[: setting.choose(2, 1)]:
         for kind in SOFT_TISSUES:
             case = f"{proportions}, {kind}"

@@ -10,9 +10,10 @@ import numpy as np
 
 import marey
 from benchmarks.accuracy.subjects import record, solve_timed
-from benchmarks.harness.task import Figure, Row, Setting
+from benchmarks.harness.task import Figure, Row, Setting, with_means
 
 HEADLINE = "without offset, rms [deg]"
+KEY_CASES = ("*, mean",)
 HINGES = {
     "left_knee_flexion": ("thigh_l", "shank_l"),
     "right_knee_flexion": ("thigh_r", "shank_r"),
@@ -22,6 +23,11 @@ HINGES = {
 
 
 def measure(setting: Setting) -> Iterator[Row]:
+    yield from with_means(score_angles(setting))
+
+
+def score_angles(setting: Setting) -> Iterator[Row]:
+    """Yield the row of every angle."""
     seconds, seeds = setting.choose((15.0, range(3)), (6.0, range(1)))
     for motion in ("walk", "exercise"):
         for seed in seeds:

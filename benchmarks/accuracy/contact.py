@@ -11,19 +11,25 @@ from itertools import product
 import numpy as np
 
 from benchmarks.accuracy.subjects import GENERATORS, Subject, record, solve_timed
-from benchmarks.harness.task import Row, Setting
+from benchmarks.harness.task import Row, Setting, with_means
 from marey import Solution
 
 HEADLINE = "begin, rms [ms]"
+KEY_CASES = ("*, mean",)
 NEAR_M, MIN_SHARE = 0.15, 0.5
 
 
 def measure(setting: Setting) -> Iterator[Row]:
+    yield from with_means(score_people(setting))
+
+
+def score_people(setting: Setting) -> Iterator[Row]:
+    """Yield the row of every person."""
     seconds, seeds = setting.choose((15.0, range(5)), (6.0, range(1)))
     for generator, noise, seed in product(GENERATORS, (0.5e-3, 2e-3), seeds):
         subject = record(generator, "walk", seconds=seconds, seed=seed, noise=noise)
         solution, cpu = solve_timed(subject.take, contacts=True)
-        case = f"{generator}, person {seed}, {1e3 * noise:g} mm"
+        case = f"{generator}, {1e3 * noise:g} mm, person {seed}"
         yield Row(case, {**score_plants(solution, subject), "CPU [s]": cpu})
 
 

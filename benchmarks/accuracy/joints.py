@@ -16,6 +16,7 @@ from benchmarks.generator.rotations import Array, align, smooth_noise, turn
 from benchmarks.harness.task import Figure, Row, Setting
 
 HEADLINE = "x bound"
+KEY_CASES = ("*, auto",)
 MARKERS = 4
 ESTIMATORS = ("least_squares", "corrected", "auto")
 NOISES_M = (0.2e-3, 1e-3, 3e-3)
@@ -54,7 +55,7 @@ class Pair:
 
 
 def measure(setting: Setting) -> Iterator[Row]:
-    n_frames, draws = setting.choose((1000, 100), (300, 40))
+    n_frames, draws = setting.choose((1000, 50), (300, 20))
     for swing in SWINGS:
         for noise in NOISES_M:
             pair = make_pair(n_frames, SWINGS[swing])

@@ -8,9 +8,10 @@ from itertools import product
 from typing import Any
 
 from benchmarks.accuracy.subjects import GENERATORS, record, score_joints, solve_timed
-from benchmarks.harness.task import Row, Setting
+from benchmarks.harness.task import Row, Setting, with_means
 
 HEADLINE = "joints, rms [mm]"
+KEY_CASES = ("*, mean",)
 DAMAGES: Mapping[str, Mapping[str, Any]] = {
     "noise alone": {},
     "gaps, 10 %": {"gaps": 0.1},
@@ -22,6 +23,11 @@ DAMAGES: Mapping[str, Mapping[str, Any]] = {
 
 
 def measure(setting: Setting) -> Iterator[Row]:
+    yield from with_means(score_people(setting))
+
+
+def score_people(setting: Setting) -> Iterator[Row]:
+    """Yield the row of every person."""
     seconds, seeds = setting.choose((15.0, range(3)), (6.0, range(1)))
     for generator, (name, damage), seed in product(GENERATORS, DAMAGES.items(), seeds):
         case = f"{generator}, {name}, person {seed}"

@@ -4,7 +4,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.harness.plots import IMAGES, draw_task, picture_name
-from benchmarks.harness.results import Result, read_history, read_results
+from benchmarks.harness.results import (
+    History,
+    Result,
+    read_history,
+    read_results,
+)
 from benchmarks.harness.tables import markdown_table, spell
 from benchmarks.harness.task import FOLDERS, ROOT, Task
 
@@ -28,9 +33,9 @@ over to other machines, times do not.
 
 Every task is a file of `benchmarks/`, in the folder that its name begins with, and runs
 in a process of its own with limits of time and memory. Results are in
-`benchmarks/results.json`, those of each version in `benchmarks/history.json`. "synth"
-is `marey.synth`; "independent" is `benchmarks/generator`, which shares no code with
-marey.
+`benchmarks/results.json`; the headlines of full runs, by version, in
+`benchmarks/history.json`. "synth" is `marey.synth`; "independent" is
+`benchmarks/generator`, which shares no code with marey.
 """
 
 
@@ -46,10 +51,10 @@ def write_page(tasks: Mapping[str, Task], page: Path = PAGE) -> None:
 def render_page(
     tasks: Mapping[str, Task],
     results: Mapping[str, Result],
-    history: Mapping[str, Mapping[str, float]],
+    history: History,
 ) -> str:
     """Return the page."""
-    parts = [HEAD, render_machines(results)]
+    parts = [HEAD, render_machines(results), render_history(tasks, history)]
     for folder in FOLDERS:
         inside = [t for n, t in tasks.items() if n.startswith(f"{folder}.")]
         parts.append(f"## {TITLES[folder]}\n")
@@ -57,7 +62,7 @@ def render_page(
         missing = [f"`{t.name}`" for t in inside if t.name not in results]
         if missing:
             parts.append(f"Not on record yet: {', '.join(missing)}.\n")
-    parts += [*render_scripts(), render_history(history)]
+    parts += render_scripts()
     return "\n".join(parts)
 
 
@@ -104,15 +109,17 @@ def render_scripts() -> Iterator[str]:
         yield f"```{{literalinclude}} {path}\n:language: {language}\n```\n"
 
 
-def render_history(history: Mapping[str, Mapping[str, float]]) -> str:
-    """Return the headline of every case by version, where there are several."""
+def render_history(tasks: Mapping[str, Task], history: History) -> str:
+    """Return the headlines of all tasks by version."""
     versions = list(history)
-    if len(versions) < 2:
-        return "## History\n\nThis is the first version on record.\n"
-    cases = sorted({case for figures in history.values() for case in figures})
-    rows = ["| | " + " | ".join(versions) + " |", "|---|" + "---:|" * len(versions)]
-    for case in cases:
-        values = [history[version].get(case) for version in versions]
-        cells = ["" if value is None else spell(value) for value in values]
-        rows.append(f"| {case} | " + " | ".join(cells) + " |")
-    return "\n".join(["## History\n", *rows, ""])
+    head = ["task", "figure", "case", *versions]
+    rows = [f"| {' | '.join(head)} |", "|---|---|---|" + "---:|" * len(versions)]
+    for name, task in tasks.items():
+        of_task = [history[version].get(name, {}) for version in versions]
+        first = [f"`{name}`", task.headline]
+        for case in dict.fromkeys(case for figures in of_task for case in figures):
+            values = [figures.get(case) for figures in of_task]
+            cells = ["" if value is None else spell(value) for value in values]
+            rows.append(f"| {' | '.join([*first, case, *cells])} |")
+            first = ["", ""]
+    return "\n".join(["## Headlines by version\n", *rows, ""])

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.results import Result
+from benchmarks.harness.tables import spell
 from benchmarks.harness.task import Figure, Row, Spread, Task
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
@@ -44,7 +45,7 @@ def draw_bars(axes: Any, task: Task, rows: Sequence[Row]) -> None:
     values = [middle_of(row.figures[task.plot[0]]) for row in rows]
     colours = [MARK[0] if "marey" in row.case else GREY for row in rows]
     bars = axes.barh([row.case for row in rows], values, color=colours)
-    axes.bar_label(bars, [f"{value:,.0f}" for value in values], padding=4)
+    axes.bar_label(bars, [spell(value) for value in values], padding=4)
     axes.set_xscale("log")
     axes.set_xlabel(task.plot[0])
     axes.margins(x=0.15)
@@ -57,14 +58,17 @@ def draw_curves(axes: Any, task: Task, rows: Sequence[Row]) -> None:
     for name, colour in zip(up, MARK, strict=False):
         y = [middle_of(row.figures[name]) for row in rows]
         axes.plot(x, y, "o-", color=colour, label=name)
-    if task.name.startswith("scale"):
+    is_scale = task.name.startswith("scale")
+    if is_scale:
+        proportional = [y[-1] * size / x[-1] for size in x]
+        axes.plot(x, proportional, "--", color=GREY, label="proportional", zorder=0)
         axes.set(xscale="log", yscale="log")
         axes.set_xticks(x, [f"{value:,.0f}" for value in x], minor=False)
         axes.set_yticks(y, [f"{value:.3g}" for value in y], minor=False)
         axes.minorticks_off()
     axes.set_xlabel(across)
     axes.set_ylabel(up[0] if len(up) == 1 else "")
-    if len(up) > 1:
+    if len(up) > 1 or is_scale:
         axes.legend(frameon=False)
 
 

@@ -1,9 +1,10 @@
 """Results of tasks as JSON: one entry per task, with the machine that measured it."""
 
 import json
+import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ from benchmarks.harness.task import ROOT, Row, Setting, Spread, Task
 
 RESULTS = ROOT / "results.json"
 HISTORY = ROOT / "history.json"
+
+History = dict[str, dict[str, dict[str, float]]]
+"""Headlines by version, task and case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,24 +99,30 @@ def write_results(results: Mapping[str, Result], path: Path = RESULTS) -> None:
     path.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
 
 
-def read_history(path: Path = HISTORY) -> dict[str, dict[str, float]]:
-    """Return the figures of each version, by task and case."""
+def read_history(path: Path = HISTORY) -> History:
+    """Return the headlines of each version, by task and case."""
     if not path.exists():
         return {}
-    history: dict[str, dict[str, float]] = json.loads(path.read_text(encoding="utf-8"))
+    history: History = json.loads(path.read_text(encoding="utf-8"))
     return history
 
 
 def write_history(
     tasks: Mapping[str, Task], results: Mapping[str, Result], path: Path = HISTORY
 ) -> None:
-    """Keep the headline of every task under the version that was measured."""
+    """Keep the headlines of full runs under the version that was measured."""
     history = read_history(path)
     for name, result in results.items():
-        of_version = history.setdefault(f"{result.version} {result.setting}", {})
-        for row in result.rows:
-            figure = row.figures.get(tasks[name].headline)
-            if figure is not None:
-                value = figure.median if isinstance(figure, Spread) else figure
-                of_version[f"{name}: {row.case}"] = float(f"{value:.4g}")
+        if result.setting == "full":
+            figures = dict(headlines_of(tasks[name], result))
+            history.setdefault(result.version, {})[name] = figures
     path.write_text(json.dumps(history, indent=1) + "\n", encoding="utf-8")
+
+
+def headlines_of(task: Task, result: Result) -> Iterator[tuple[str, float]]:
+    """Yield the headline of every key case."""
+    for row in result.rows:
+        figure = row.figures.get(task.headline, math.nan)
+        value = figure.median if isinstance(figure, Spread) else figure
+        if math.isfinite(value) and task.is_key(row.case):
+            yield row.case, float(f"{value:.4g}")

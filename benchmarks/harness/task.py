@@ -6,11 +6,14 @@ where a task cannot run.
 """
 
 import ast
+import fnmatch
 import importlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple, TypeVar
 
 ROOT = Path(__file__).parents[1]
@@ -76,6 +79,26 @@ def read_number(value: float | None) -> float:
     return float("nan") if value is None else float(value)
 
 
+def with_means(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield rows of people, and after those of a setting the means of their figures.
+
+    Cases of one setting are equal up to the number of the person.
+    """
+    for setting, some in groupby(rows, lambda row: row.case.partition(", person")[0]):
+        group = list(some)
+        yield from group
+        known = [row.figures for row in group if row.figures]
+        if len(known) > 1:
+            figures = {name: mean_of([one[name] for one in known]) for name in known[0]}
+            yield Row(f"{setting}, mean", figures)
+
+
+def mean_of(figures: Sequence[Figure]) -> float:
+    """Return the mean of the finite figures, of medians where they have a spread."""
+    plain = [one.median if isinstance(one, Spread) else one for one in figures]
+    return fmean(list(filter(math.isfinite, plain)) or [math.nan])
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """How large a run is.
@@ -107,6 +130,7 @@ class Task:
         text: The rest of it.
         limit_s: Seconds after which it is stopped: `LIMIT_S` of its file.
         headline: The figure whose history is kept: `HEADLINE` of its file, or none.
+        key_cases: Patterns of the cases whose headline is kept: `KEY_CASES`, or all.
         plot: The columns of its picture, across and up: `PLOT` of its file, or none.
     """
 
@@ -115,7 +139,12 @@ class Task:
     text: str = ""
     limit_s: float = LIMIT_S
     headline: str = ""
+    key_cases: tuple[str, ...] = ("*",)
     plot: tuple[str, ...] = ()
+
+    def is_key(self, case: str) -> bool:
+        """Whether the history of a case is kept."""
+        return any(fnmatch.fnmatch(case, pattern) for pattern in self.key_cases)
 
     def load(self) -> Callable[[Setting], Iterator[Row]]:
         """Return the function that measures."""
@@ -151,6 +180,7 @@ def read_task(path: Path, name: str) -> Task | None:
         text.strip(),
         float(constants.get("LIMIT_S", LIMIT_S)),
         constants.get("HEADLINE", ""),
+        constants.get("KEY_CASES", ("*",)),
         constants.get("PLOT", ()),
     )
 

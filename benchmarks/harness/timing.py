@@ -1,5 +1,8 @@
 """Time and memory of a call: warm-up, repeats, medians with their spread."""
 
+import contextlib
+import ctypes
+import gc
 import resource
 import sys
 import time
@@ -87,11 +90,19 @@ def invert(spread: Spread, numerator: float = 1.0) -> Spread:
 
 def peak_memory(call: Callable[[], Any]) -> tuple[float, Any]:
     """Return by how much the memory of this process grows at most, in MiB."""
+    return_free_memory()
     before = resident_mib()
     can_reset = reset_peak()
     result = call()
     peak = status_mib("VmHWM") if can_reset else peak_mib()
     return max(peak - before, 0.0), result
+
+
+def return_free_memory() -> None:
+    """Return to the system what the heap has free, or a call would grow into it."""
+    gc.collect()
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def reset_peak() -> bool:

@@ -5,13 +5,16 @@ gets the same model, which marey writes (MJCF, .osim), or its arrays, and the sa
 markers; each is used as its documentation recommends, by the script that is named. The
 time is processor time of one thread from the pose of the first frame to that of the
 last: each program runs through a few frames and through many, and the difference is
-taken, so that models, files, compilation and the first frame do not count. "Above
+taken, so that models, files, compilation and the first frame do not count. marey is
+timed frame after frame, as in a stream, and side by side, as takes are tracked: forward
+and backward, in lanes of the processor, where each direction counts its frames. "Above
 optimum" is the rms distance of the markers of the program's own model from those
 measured, over that of the least-squares optimum of the same frames.
 """
 
 import tempfile
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +22,13 @@ import numpy as np
 
 import marey
 from benchmarks.harness.task import Figure, Row, Setting, Spread
-from benchmarks.harness.timing import invert, time_many_frames
+from benchmarks.harness.timing import invert, scale, time_many_frames
 from benchmarks.peers.figure import RATE, make_skeleton, perform, record
 from benchmarks.peers.runner import run_peers
 from benchmarks.speed.pose import PLAIN, tracker_of
+from marey.articulated.targets import recording_of
+from marey.pose.gauss_newton.fit import GaussNewtonSolver
+from marey.pose.trace import PoseTrace
 from marey.skeleton import Skeleton
 from marey.take import Take
 
@@ -49,9 +55,14 @@ def measure(setting: Setting) -> Iterator[Row]:
     best = fit.marker_residuals(take.points, track(frames))
     for name, options in (("least squares", PLAIN), ("limits and outliers", {})):
         fit, track = tracker_of(skeleton, take, options)
-        seconds = time_many_frames(track, FEW, frames, setting)
-        residual = fit.marker_residuals(take.points, track(frames))
-        yield describe(f"marey, {name}", seconds, residual, best)
+        for how, run, n_ways in (
+            ("frame after frame", track, 1),
+            ("side by side", partial(track_forward_and_backward, fit, take), 2),
+        ):
+            seconds = time_many_frames(run, FEW, frames, setting)
+            residual = fit.marker_residuals(take.points, run(frames))
+            each = scale(seconds, 1.0 / n_ways)
+            yield describe(f"marey, {how}, {name}", each, residual, best)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_problem(folder, skeleton, take)
@@ -62,6 +73,13 @@ def measure(setting: Setting) -> Iterator[Row]:
             return describe(answer["case"], Spread(*answer["seconds"]), off, best)
 
         yield from run_peers(PEERS, "ik", folder, score, setting)
+
+
+def track_forward_and_backward(
+    fit: GaussNewtonSolver, take: Take, count: int
+) -> PoseTrace:
+    """Return the forward poses of the first frames, tracked in both directions."""
+    return fit.track_both_ways(recording_of(take.cut(0, count)))[0]
 
 
 def describe(case: str, seconds: Spread, residual: np.ndarray, best: np.ndarray) -> Row:

@@ -1,7 +1,7 @@
 """Changes of a recording that must not matter, and those that do change its bodies.
 
 The order of markers, the direction of time, rotation, shift, unit and one frame less;
-labels are hidden.
+labels are hidden. The first recording of each folder.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +15,7 @@ from benchmarks.recordings.unlabelled import hide_labels
 from marey.segmentation import segment
 
 HEADLINE = "changes that matter"
+KEY_CASES = ("all",)
 LIMIT_S = 7200.0
 Points = np.ndarray
 CHANGES: Mapping[str, Callable[[Points], Points]] = {
@@ -31,15 +32,17 @@ def measure(setting: Setting) -> Iterator[Row]:
     cases = find_cases()
     if not cases:
         yield Row("known bodies", skipped="no recordings: MAREY_DATA names no folder")
+    total = dict.fromkeys(("takes", HEADLINE, *CHANGES), 0.0)
     for folder, files in sorted(cases.items())[: setting.choose(len(cases), 1)]:
         if not setting.wants(folder):
             continue
-        chosen = files[: setting.choose(len(files), 1)]
-        hidden = [one for path, truth in chosen for one in hide_labels(path, truth)]
+        hidden = list(hide_labels(*files[0]))
         changed = [name for take, _, _ in hidden for name in changes_of(take)]
         counts = {name: float(changed.count(name)) for name in CHANGES}
-        figures = {"takes": len(hidden), "changes that matter": len(changed), **counts}
+        figures = {"takes": len(hidden), HEADLINE: len(changed), **counts}
         yield Row(folder, figures)
+        total = {name: sum_so_far + figures[name] for name, sum_so_far in total.items()}
+    yield Row("all", total)
 
 
 def changes_of(take: marey.Take) -> list[str]:

@@ -31,6 +31,7 @@ from marey.segmentation.labels import marker_sets, match
 from marey.segmentation.labels.spelling import is_name
 
 HEADLINE = "markers right"
+KEY_CASES = ("all", "all, set unknown")
 LIMIT_S = 7200.0
 
 

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 import marey
-from benchmarks.harness.task import Figure, Row, Setting, Spread
+from benchmarks.harness.task import Figure, Row, Setting, mean_of
 from benchmarks.harness.timing import time_call
 from marey import synth
 from marey.numerics import geometry
@@ -70,6 +70,7 @@ DAMAGES: Mapping[str, Mapping[str, Any]] = {
 FAR_M, LOST_M, LARGE_STEP = 0.02, 0.05, np.radians(20.0)
 HIDDEN_SHARE, HIDDEN_FRAMES = 0.1, 40
 HEADLINE = "differ [%]"
+KEY_CASES = ("mean, *",)
 MOST_FRAMES = 1_000_000
 LIMIT_S = 7200.0
 
@@ -208,12 +209,6 @@ def score_recordings(
         if rows:
             mean = {name: mean_of([row[name] for row in rows]) for name in rows[0]}
             yield Row(f"mean, {title}, {way}", mean)
-
-
-def mean_of(figures: list[Figure]) -> float:
-    """Return the mean of figures, of medians where they have a spread."""
-    plain = [one.median if isinstance(one, Spread) else one for one in figures]
-    return float(np.mean(plain))
 
 
 def score_generated(setting: Setting) -> Iterator[Row]:

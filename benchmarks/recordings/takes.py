@@ -87,6 +87,7 @@ BONES = ("LowerLeg", "Foot", "LowerArm", "Hand")
 REFERENCE = {"UpperLeg": "hip", "LowerLeg": "knee", "Foot": "ankle"}
 SIDES = ("Left", "Right")
 HEADLINE = "spread [mm]"
+KEY_CASES = ("rms of *",)
 LIMIT_S = 7200.0
 NOISE_M, DRAWS = 1e-3, 4
 MM = 1e3

@@ -27,6 +27,7 @@ from marey.segmentation.clusters.model_selection import rand_matrix
 from marey.segmentation.clusters.pair_statistics import pair_statistics
 
 HEADLINE = "ARI"
+KEY_CASES = ("all", "all that move")
 LIMIT_S = 7200.0
 OPTIONS = SolveOptions(segment="overlap")
 MIN_FRAMES = 100

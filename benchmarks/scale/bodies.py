@@ -13,6 +13,7 @@ from benchmarks.harness.task import Row, Setting
 from benchmarks.scale.slopes import measure_sizes
 
 HEADLINE = "CPU, log-log"
+KEY_CASES = ("slope*",)
 PLOT = ("bodies", "CPU [s]")
 LIMIT_S = 7200.0
 SIZES = (2, 4, 8, 16, 32, 64)

@@ -15,6 +15,7 @@ from benchmarks.harness.task import Row, Setting
 from benchmarks.scale.slopes import measure_sizes
 
 HEADLINE = "CPU, log-log"
+KEY_CASES = ("slope*",)
 PLOT = ("markers", "CPU [s]")
 LIMIT_S = 7200.0
 SIZES = (20, 50, 100, 200, 350, 500)
@@ -23,15 +24,19 @@ SECONDS, QUICK_SECONDS = 10.0, 4.0
 
 def measure(setting: Setting) -> Iterator[Row]:
     seconds = setting.choose(SECONDS, QUICK_SECONDS)
-
-    def record(n_markers: int) -> marey.Take:
-        person = make_person(0, markers_per_segment=-(-n_markers // 15))
-        done = exercise(person, seconds)
-        order = np.argsort(np.arange(len(person.marker)) % -(-n_markers // 15))
-        points = add_noise(done.points, 1e-3)[:, np.sort(order[:n_markers])]
-        labels = tuple(f"M{i:03}" for i in range(n_markers))
-        return marey.Take(rate=done.rate, points=points, labels=labels)
-
     sizes = SIZES[: setting.choose(len(SIZES), 3)]
     once = Setting(quick=True, only=setting.only)
-    yield from measure_sizes(sizes, "markers", record, marey.solve, once)
+    yield from measure_sizes(
+        sizes, "markers", lambda n: record(n, seconds), marey.solve, once
+    )
+
+
+def record(n_markers: int, seconds: float) -> marey.Take:
+    """Return an exercise of a person with so many markers, without labels."""
+    of_segment = -(-n_markers // 15)
+    person = make_person(0, markers_per_segment=of_segment)
+    done = exercise(person, seconds)
+    order = np.argsort(np.arange(len(person.marker)) % of_segment)
+    points = add_noise(done.points, 1e-3)[:, np.sort(order[:n_markers])]
+    labels = tuple(f"M{i:03}" for i in range(n_markers))
+    return marey.Take(rate=done.rate, points=points, labels=labels)

@@ -10,6 +10,7 @@ from benchmarks.harness.task import Row, Setting
 from benchmarks.scale.slopes import measure_sizes
 
 HEADLINE = "CPU, log-log"
+KEY_CASES = ("slope*",)
 PLOT = ("takes", "CPU [s]")
 LIMIT_S = 7200.0
 SIZES = (1, 2, 4, 8, 16, 32)

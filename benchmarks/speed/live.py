@@ -30,7 +30,7 @@ WARM_FRAMES = 50
 def measure(setting: Setting) -> Iterator[Row]:
     for subjects in setting.choose((1, 2), (1,)):
         yield follow_lsl(setting.choose(20.0, 4.0), "set53", subjects)
-    yield from watch_memory(setting.choose(300.0, 10.0))
+    yield from watch_memory(setting.choose(120.0, 10.0))
 
 
 def follow_lsl(seconds: float, markers: str, subjects: int) -> Row:

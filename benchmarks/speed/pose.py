@@ -4,12 +4,16 @@ One figure for all: 16 segments, 44 degrees of freedom, 53 markers, 100 Hz, 2 mm
 "In sequence" is the compiled tracker alone, "both ways" the same forward and backward
 side by side, and "given poses" starts every frame at the pose of the one before, which
 is known, side by side in all lanes. "Take" is `solve_pose` of a whole take both ways,
-"frame" is one frame at a time as a stream has it. The optimum is that of a general
+"frame" is one frame at a time as a stream has it. "Threads" is "both ways" of so many
+takes at once, each in a thread of its own, by the wall clock, the best of its repeats:
+the kernels release the lock of the interpreter. The optimum is that of a general
 optimiser, run to convergence on 20 frames.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -30,6 +34,7 @@ from marey.skeleton import Skeleton
 from marey.take import Take
 
 HEADLINE = "frames/s"
+KEY_CASES = ("in sequence, *", "both ways, *", "given poses, *", "take, *")
 PLAIN: dict[str, Any] = {"outlier": 0.0, "limits": False}
 TRACKERS: Mapping[str, Callable[..., None]] = {
     "in sequence": track_frames,
@@ -39,7 +44,7 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
     "limits and outliers": {},
 }
 FREE = {"root": 3, "ball": 3, "universal": 2, "hinge": 1}
-WARM_FRAMES, CONVERGED_FRAMES = 10, 20
+WARM_FRAMES, CONVERGED_FRAMES, THREAD_ROUNDS = 10, 20, 40
 
 
 def measure(setting: Setting) -> Iterator[Row]:
@@ -52,6 +57,7 @@ def measure(setting: Setting) -> Iterator[Row]:
     for way, options in WAYS.items():
         yield measure_both_ways(f"both ways, {way}", skeleton, take, options, setting)
         yield measure_given(f"given poses, {way}", skeleton, take, options, setting)
+    yield from measure_threads(skeleton, take, setting)
     for way, options in {**WAYS, "smooth": {"smooth": 100.0}}.items():
         yield measure_take(f"take, {way}", skeleton, take, options, setting)
     for way, options in WAYS.items():
@@ -127,6 +133,31 @@ def measure_both_ways(
         "difference": float(np.abs(timing.result[0].q - in_sequence.q).max()),
     }
     return Row(case, figures)
+
+
+def measure_threads(skeleton: Skeleton, take: Take, setting: Setting) -> Iterator[Row]:
+    """Yield the speed of tracking takes at once, one in each of several threads.
+
+    Numbers of threads take turns, so that other work on the machine concerns all.
+    """
+    recording, counts = recording_of(take), range(1, (os.cpu_count() or 1) + 1)
+    fits = [tracker_of(skeleton, take, PLAIN)[0] for _ in counts]
+    least = dict.fromkeys(counts, np.inf)
+    with ThreadPoolExecutor(len(counts)) as pool:
+        for _ in range(setting.choose(THREAD_ROUNDS, 3)):
+            for count in counts:
+                begin = time.perf_counter()
+                runs = (
+                    pool.submit(one.track_both_ways, recording) for one in fits[:count]
+                )
+                wait(list(runs))
+                least[count] = min(least[count], time.perf_counter() - begin)
+    for count, seconds in least.items():
+        figures: dict[str, Figure] = {
+            "frames/s": 2 * count * take.n_frames / seconds,
+            "x one thread": count * least[1] / seconds,
+        }
+        yield Row(f"threads, {count}, least squares", figures)
 
 
 def measure_given(

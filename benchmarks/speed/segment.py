@@ -17,7 +17,7 @@ FRAMES, CHUNK = 4000, 100
 
 
 def measure(setting: Setting) -> Iterator[Row]:
-    markers = setting.choose(300, 100)
+    markers = setting.choose(150, 50)
     points = np.random.default_rng(0).normal(size=(FRAMES, markers, 3))
     slow = time_call(lambda: numpy_deviations(points), setting).cpu
     size = f"{markers} markers, {FRAMES} frames"

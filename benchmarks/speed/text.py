@@ -24,6 +24,7 @@ from marey.io.formats.asf.read import read_asf
 from marey.io.text.numbers import parse_table
 
 HEADLINE = "x loop"
+KEY_CASES = ("*, read",)
 
 
 def measure(setting: Setting) -> Iterator[Row]:

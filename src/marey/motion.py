@@ -8,6 +8,7 @@ import numpy as np
 from marey.errors import DataError, OptionError
 from marey.numerics import Float, empty_array, geometry
 from marey.numerics.resampling import SAME_FRAME, frames_at_rate, snap_to_frames
+from marey.numerics.thresholds import FRAMES_PER_CHUNK
 from marey.skeleton import Skeleton
 from marey.take import EvenlySampled, Source
 
@@ -294,9 +295,11 @@ def _unit(
     wxyz: Float[np.ndarray, "frame joint 4"],
 ) -> Float[np.ndarray, "frame joint 4"]:
     """Return the quaternions normalised, those of unit length unchanged."""
-    error = _norm_error(wxyz)
-    if (error < EXACT).all():
+    starts = range(0, len(wxyz), FRAMES_PER_CHUNK)
+    blocks = (wxyz[first : first + FRAMES_PER_CHUNK] for first in starts)
+    if all((_norm_error(block) < EXACT).all() for block in blocks):
         return wxyz
+    error = _norm_error(wxyz)
     if (error > ROUNDING).any():
         worst = np.linalg.norm(wxyz.reshape(-1, 4)[np.nanargmax(error)])
         raise DataError(
@@ -319,8 +322,10 @@ def _distance(
 
 def _norm_error(wxyz: Float[np.ndarray, "*batch 4"]) -> Float[np.ndarray, "*batch"]:
     """Return the difference of the norm of each quaternion from one."""
-    squared = np.einsum("...i,...i->...", wxyz, wxyz)
-    return np.asarray(np.abs(np.sqrt(squared) - 1.0))
+    error = np.asarray(np.einsum("...i,...i->...", wxyz, wxyz))
+    np.sqrt(error, out=error)
+    error -= 1.0
+    return np.asarray(np.abs(error, out=error))
 
 
 def _curve_rotations(

@@ -120,12 +120,13 @@ def complete_motion(motion: Motion, skeleton: Skeleton) -> Motion:
 
     How far the others would is not known. Toes are hinges, as those of `bend_toes`.
     """
+    toe_rotations = tuple(_toe_rotations(motion, skeleton))
     shape = motion.n_frames, skeleton.n_joints
     wxyz, angle_sd = np.zeros((*shape, 4)), np.full((*shape, 3), np.nan)
     wxyz[..., 0] = 1.0
     joints = [skeleton.index(name) for name in motion.skeleton.names]
     wxyz[:, joints], angle_sd[:, joints] = motion.wxyz, motion.angle_sd
-    for toes, rotation in _toe_rotations(motion, skeleton):
+    for toes, rotation in toe_rotations:
         wxyz[:, toes] = rotation
     hinged = hinge_toes(skeleton)
     return replace(motion, skeleton=hinged, wxyz=wxyz, angle_sd=angle_sd)

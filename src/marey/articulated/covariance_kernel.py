@@ -89,7 +89,7 @@ def _rotation_variance(tree, work, C, first, last, x):
     return total
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def write_rotation_variances(problem, recording, pose, prior, joints, variance):
     """Write the variance of every joint's rotation about the axes of its own frame.
 

@@ -4,6 +4,7 @@ The rigid motion of the neighbours predicts where the marker is in another frame
 bodies are needed, so this works before markers are assigned to bodies.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -266,20 +267,23 @@ class MarkerSteps(NamedTuple):
         return np.asarray(self.end - self.start)
 
 
-def find_steps(points: Points) -> MarkerSteps:
-    """Return the steps of all markers, sorted by marker, then by time."""
-    marker, frame = np.nonzero(points_seen(points).T)
-    same = marker[1:] == marker[:-1]
-    return MarkerSteps(marker[1:][same], frame[:-1][same], frame[1:][same])
+def join_steps(some: Iterable[MarkerSteps]) -> MarkerSteps:
+    """Return steps in one list, in the order given."""
+    none = MarkerSteps(*np.zeros((3, 0), dtype=np.int64))
+    return MarkerSteps(*map(np.concatenate, zip(none, *some, strict=True)))
 
 
 class MarkerPredictor:
-    """Predictions of marker positions by neighbours, with their usual error."""
+    """Predictions of marker positions by neighbours, with their usual error.
+
+    Markers are looked at one after the other, because the steps of all of them take
+    more memory than the points.
+    """
 
     def __init__(self, points: Points, neighbours: Neighbours) -> None:
         self.points, self.neighbours = points, neighbours
-        self.steps = find_steps(points)
-        sample = _sample_steps(self.steps, points.shape[1])
+        self.seen = points_seen(points)
+        sample = join_steps(self._sample_steps(k) for k in range(points.shape[1]))
         # Median error of steps of one frame, and a bound for steps of any length.
         self.one_frame_error = self._marker_medians(self._errors(sample), sample)
         sd = neighbours.distance_sd[:, :MIN_POSE_POINTS]
@@ -312,13 +316,33 @@ class MarkerPredictor:
         Only steps with a large second difference, and steps across missing frames, are
         compared with their prediction, because predictions are slow.
         """
-        acceleration = self._second_differences()
-        usual = self._marker_medians(acceleration, self.steps)[self.steps.marker]
-        is_sudden = acceleration > OUTLIER_SD * usual
-        candidates = self.steps.select(is_sudden | (self.steps.n_frames > 1))
+        size = self._second_differences()
+        every = range(self.points.shape[1])
+        candidates = join_steps(self._sudden_steps(size[:, k], k) for k in every)
         limit = self.limit(candidates.marker, candidates.n_frames, max_error_ratio)
         steps = candidates.select(self._errors(candidates) > limit)
         return steps.select(np.lexsort((steps.marker, steps.end)))
+
+    def _steps(self, marker: int) -> MarkerSteps:
+        """Return the steps of a marker, sorted by time."""
+        frame = np.flatnonzero(self.seen[:, marker])
+        of_marker = np.full(max(len(frame) - 1, 0), marker)
+        return MarkerSteps(of_marker, frame[:-1], frame[1:])
+
+    def _sample_steps(self, marker: int) -> MarkerSteps:
+        """Return some steps of one frame of a marker, equally spaced in time."""
+        steps = self._steps(marker)
+        single = np.flatnonzero(steps.n_frames == 1)
+        count = min(SAMPLE_STEPS, len(single))
+        spread = np.linspace(0, len(single) - 1, count).astype(int)
+        return steps.select(single[spread])
+
+    def _sudden_steps(self, size: Values, marker: int) -> MarkerSteps:
+        """Return the steps of a marker that are sudden, or across missing frames."""
+        steps = self._steps(marker)
+        acceleration = size[steps.end]
+        is_sudden = acceleration > OUTLIER_SD * finite_median(acceleration)
+        return steps.select(is_sudden | (steps.n_frames > 1))
 
     def _errors(self, steps: MarkerSteps) -> Values:
         """Return the distance of each end from its prediction; NaN if unknown."""
@@ -331,8 +355,8 @@ class MarkerPredictor:
         bounds = np.searchsorted(steps.marker, np.arange(self.points.shape[1] + 1))
         return np.array([finite_median(values[a:b]) for a, b in pairwise(bounds)])
 
-    def _second_differences(self) -> Values:
-        """Return the second difference of positions at each step; infinite if unknown.
+    def _second_differences(self) -> Float[Array, "frame marker"]:
+        """Return the second difference of positions up to each; infinite if unknown.
 
         It is known for a step of one frame that follows a step of one frame.
         """
@@ -342,16 +366,4 @@ class MarkerPredictor:
             change = points[2:] - 2.0 * points[1:-1] + points[:-2]
             size[first + 2 : first + 2 + len(change)] = geometry.lengths(change)
         size[np.isnan(size)] = np.inf
-        return np.asarray(size[self.steps.end, self.steps.marker])
-
-
-def _sample_steps(steps: MarkerSteps, n_markers: int) -> MarkerSteps:
-    """Return some steps of one frame of each marker, equally spaced in time."""
-    bounds = np.searchsorted(steps.marker, np.arange(n_markers + 1))
-    sample = [np.zeros(0, dtype=int)]
-    for first, end in pairwise(bounds.tolist()):
-        length = steps.end[first:end] - steps.start[first:end]
-        single = first + np.flatnonzero(length == 1)
-        count = min(SAMPLE_STEPS, len(single))
-        sample.append(single[np.linspace(0, len(single) - 1, count).astype(int)])
-    return steps.select(np.concatenate(sample))
+        return size

@@ -12,6 +12,7 @@ import numpy as np
 
 from marey.errors import DataError, OptionError
 from marey.numerics import Array, Float, Int
+from marey.numerics.thresholds import FRAMES_PER_CHUNK
 
 Vectors = Float[Array, "*#batch 3"]
 Quats = Float[Array, "*#batch 4"]
@@ -105,16 +106,25 @@ def quat_continuous(
     nearest to the last one known. The first one known is given a positive w. An array
     that needs no change, and has no gap, is returned itself.
     """
-    if (_likeness(wxyz) >= 0.0).all():
+    if _never_flips(wxyz):
         return wxyz
     flips = np.where(_likeness(hold_last(wxyz)) < 0.0, -1.0, 1.0)
     return wxyz * np.cumprod(flips, axis=0)[..., None]
 
 
+def _never_flips(wxyz: Array) -> bool:
+    """Return whether all quaternions are like those before, in blocks of frames."""
+    starts = range(0, len(wxyz) - 1, FRAMES_PER_CHUNK)
+    blocks = (wxyz[first : first + FRAMES_PER_CHUNK + 1] for first in starts)
+    is_positive = (wxyz[:1, ..., 0] >= 0.0).all()
+    return bool(is_positive) and all((_likeness(b)[1:] >= 0.0).all() for b in blocks)
+
+
 def _likeness(wxyz: Array) -> Array:
     """Return the product of each quaternion with the one before, of the first its w."""
-    products = np.einsum("...i,...i->...", wxyz[1:], wxyz[:-1])
-    return np.concatenate([wxyz[:1, ..., 0], products])
+    likeness = wxyz[..., 0].copy()
+    np.einsum("...i,...i->...", wxyz[1:], wxyz[:-1], out=likeness[1:])
+    return np.asarray(likeness)
 
 
 def hold_last(values: Array) -> Array:

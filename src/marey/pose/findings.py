@@ -197,10 +197,12 @@ def _outlier_markers(
     """Return markers that are outliers in many of their frames."""
     if fit.options.outlier == 0.0 or not len(fit.matches.marker):
         return
-    is_outlier = residual_m**2 * fit.targets.softness > 1.0
+    softness = fit.targets.softness
+    columns = zip(residual_m.T, softness, strict=True)
+    n_outliers = np.array([np.sum(one**2 * soft > 1.0) for one, soft in columns])
     n_seen = np.maximum(np.isfinite(residual_m).sum(axis=0), 1)
-    shares = is_outlier.sum(axis=0) / n_seen
-    for k in np.flatnonzero(is_outlier.sum(axis=0) > MIN_MISFIT_SHARE * n_seen):
+    shares = n_outliers / n_seen
+    for k in np.flatnonzero(n_outliers > MIN_MISFIT_SHARE * n_seen):
         yield Finding(
             "marker-outliers",
             "pose",

@@ -16,7 +16,7 @@ from marey.numerics.jit import lean, njit
 from marey.numerics.vector3_kernel import dot
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def write_subtree_costs(problem, recording, frames, root, q, cost):
     """Write the robust cost of the targets of every node's subtree in some frames."""
     tree, targets, work = problem
@@ -40,7 +40,7 @@ def _change_cost(limb, node_limb, pose, old, prior, d):
     return total
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def choose_solutions(limb, node_limb, cost, solutions, prior, choice):
     """Write the number of the solution to which a limb keeps in every frame (Viterbi).
 

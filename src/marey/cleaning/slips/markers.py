@@ -106,7 +106,7 @@ def find_marker_slips(
         OptionError: If the level is out of range.
     """
     change_point.check_level(level)
-    points = bodies.take.measured.points.copy()
+    points = recorded = bodies.take.measured.points
     jumps = _find_jumps(points, bodies.take.rate)
     slips: list[MarkerSlip] = []
     for body in np.flatnonzero(bodies.determined).tolist():
@@ -117,6 +117,7 @@ def find_marker_slips(
             if slip is None:
                 break
             slips.append(slip)
+            points = recorded.copy() if points is recorded else points
             points[:, slip.column] = _undo_slip(points, slip)
             del of_body[slip.column]
     return tuple(sorted(slips, key=lambda slip: (slip.frame, slip.column)))

@@ -98,8 +98,14 @@ class MotionPoses:
 
     def at(self, frame: Int[Array, " pose"], joint: Int[Array, " pose"]) -> Array:
         """Return single poses (pose, 4, 4), each of one joint in one frame."""
-        used, column = np.unique(joint, return_inverse=True)
-        return np.asarray(self.map(lambda T: T[:, used])[frame, column])
+        poses, order = np.empty((len(frame), 4, 4)), np.argsort(frame, kind="stable")
+        first = done = 0
+        for _, T in self.blocks():
+            end = int(np.searchsorted(frame, first + len(T), sorter=order))
+            inside = order[done:end]
+            poses[inside] = T[frame[inside] - first, joint[inside]]
+            first, done = first + len(T), end
+        return poses
 
     @cached_property
     def figure_height(self) -> float:

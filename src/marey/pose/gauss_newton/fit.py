@@ -14,7 +14,7 @@ from marey.articulated.targets import (
     recording_of,
 )
 from marey.motion import Motion
-from marey.numerics import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.numerics.robust import column_medians, normal_length_quantile
 from marey.numerics.thresholds import OUTLIER_SD, VELOCITY_TIME_S
 from marey.options import options_from
@@ -344,10 +344,9 @@ class GaussNewtonSolver(PoseSolver):
                 states.root[k], states.q[k] = trace.root[slot], trace.q[slot]
             states.velocity[:] = 0.0
         rows = [slice(k * n, k * n + n) for k in range(len(orders))]
-        return [
-            PoseTrace(trace.q[r], trace.root[r], trace.info[r]).continuous()
-            for r in rows
-        ]
+        for r in rows:
+            trace.q[r] = geometry.quat_continuous(trace.q[r])
+        return [PoseTrace(trace.q[r], trace.root[r], trace.info[r]) for r in rows]
 
     def start_states(self) -> "TrackState":
         """Return states without a pose, one per lane."""

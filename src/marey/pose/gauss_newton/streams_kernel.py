@@ -326,7 +326,7 @@ def _track_lanes(
                 _end_step(lane, status, frames, state, settings, out, scratch)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def track_streams(
     problem, frames, recording, order, ends, states, settings, paths, out
 ):

@@ -312,7 +312,7 @@ def scratch_of(roots, rotations, difference, q):
     )
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def track_frames(problem, recording, order, state, settings, paths, out):
     """Track the skeleton through frames, in the order given.
 
