@@ -224,6 +224,16 @@ def test_a_message_keeps_a_frame_exactly():
     np.testing.assert_array_equal(again.T_world_sensor, one.T_world_sensor)
 
 
+def test_a_matrix_that_is_no_rotation_is_no_pose():
+    """It would spoil every estimate from then on."""
+    T = np.stack([np.eye(4), np.zeros((4, 4)), np.ones((4, 4)), 1e3 * np.eye(4)])
+    T[0, :3, :3] = np.round(marey.geometry.rotation_exp(np.array([0.3, 0.2, 0.1])), 2)
+    one = Frame(number=0, T_world_sensor=T, sensor_names=("a", "b", "c", "d"))
+    again = decode_frame(encode_frame(one)).T_world_sensor
+    np.testing.assert_array_equal(again[0], T[0])
+    assert np.isnan(again[1:]).all()
+
+
 @pytest.mark.usefixtures("unchecked")
 def test_cut_and_forged_messages_give_frames_or_typed_errors(rng):
     data, messages = encode_frame(frame(7)), []

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import posed
+import pylsl
 import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
@@ -27,6 +28,13 @@ RATE = 60.0
 @pytest.fixture(scope="module")
 def performer():
     return posed.record(motion="walk", seconds=2.0, rate=RATE, noise=5e-4)
+
+
+@pytest.fixture
+def walk(performer, tmp_path):
+    path = tmp_path / "walk.c3d"
+    marey.write(performer[1], path)
+    return path
 
 
 def free_port(kind=socket.SOCK_DGRAM):
@@ -136,6 +144,43 @@ def test_an_outlet_that_dies_and_returns_is_read_again():
                     )
                 ]
     assert numbers[0] < 100.0 <= numbers[1]
+
+
+def test_an_outlet_that_never_answers_is_a_typed_error(monkeypatch):
+    """It was found, and went away before it could be read."""
+
+    def fail(*_given, **_options):
+        raise pylsl.util.TimeoutError("the operation failed due to a timeout.")
+
+    name = f"marey-test-{uuid.uuid4()}"
+    with closing(open_sink(f"lsl://{name}")) as sink:
+        sink.send(sensor_frame(0))
+        for step in ("info", "open_stream"):
+            with monkeypatch.context() as patched:
+                patched.setattr(pylsl.StreamInlet, step, fail)
+                with pytest.raises(marey.StreamError, match="an answer within"):
+                    open_source(f"lsl://{name}")
+
+
+@pytest.mark.parametrize("scheme", ["ws", "qtm", "natnet", "mxtp"])
+def test_a_host_that_cannot_be_is_a_typed_error(scheme):
+    host = "a" * 70
+    with pytest.raises(marey.StreamError, match=r"found (no host|Name)"):
+        open_source(f"{scheme}://{host}:{free_port()}", timeout=1.0)
+
+
+def test_a_source_that_fails_unforeseen_ends_the_loop(walk, monkeypatch):
+    """An error of a package must not leave a loop that waits for ever."""
+
+    def fail(*_given):
+        raise ZeroDivisionError("not ours")
+
+    with marey.stream(f"file:{walk}", learn=False) as poses:
+        next(poses)
+        monkeypatch.setattr(poses._intake._source, "receive", fail)
+        with pytest.raises(ZeroDivisionError, match="not ours"):
+            list(poses)
+        assert poses.has_ended
 
 
 # --- who may connect ------------------------------------------------------------------

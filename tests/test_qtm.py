@@ -116,6 +116,32 @@ def test_messages_are_found_whatever_the_pieces(packet):
         assert found == sent
 
 
+@pytest.mark.usefixtures("unchecked")
+def test_cut_and_forged_connections_give_messages_or_typed_errors(packet, rng):
+    """Names, lengths and frames of whole connections, in pieces."""
+    whole = message(qtm.XML, parameters("a", "b")) + message(qtm.DATA, packet)
+    n_read, errors, slowest = 0, [], 0.0
+    for i in range(MUTATIONS):
+        data = damaged(whole, rng) if i % 4 else whole[: rng.integers(len(whole))]
+        cut, start = int(rng.integers(len(data) + 1)), time.monotonic()
+        messages = qtm.QtmMessages()
+        try:
+            for part in (data[:cut], data[cut:]):
+                messages.add(part)
+                for kind, content in messages:
+                    n_read += 1
+                    if kind == qtm.XML:
+                        qtm.decode_names(content)
+                    elif kind == qtm.DATA:
+                        qtm.decode_qtm(content, NAMES, 0.0)
+        except (marey.StreamError, marey.DataError) as error:
+            errors.append(str(error))
+        slowest = max(slowest, time.monotonic() - start)
+    assert min(n_read, len(errors)) > MUTATIONS // 10
+    assert all(map(str.isprintable, errors))
+    assert slowest < 5.0, "hangs"
+
+
 @pytest.mark.parametrize("size", [0, 7, 2**31])
 def test_a_forged_length_is_an_error(size):
     messages = qtm.QtmMessages()

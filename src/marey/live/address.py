@@ -97,5 +97,8 @@ def socket_errors(address: Address, expected: str) -> Iterator[None]:
     """Turn errors of sockets into a `StreamError` about this address."""
     try:
         yield
-    except (OSError, OverflowError, UnicodeError) as error:
-        raise StreamError(address.text, expected=expected, found=str(error)) from error
+    except UnicodeError as error:
+        raise StreamError(address.text, expected=expected, found="no host") from error
+    except (OSError, OverflowError) as error:
+        found = getattr(error, "strerror", None) or str(error) or "silence"
+        raise StreamError(address.text, expected=expected, found=found) from error

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from threading import Condition, Thread
 
-from marey.errors import MareyError, StreamError
+from marey.errors import StreamError
 from marey.live.frame import Frame
 from marey.live.labelling import PointLabeller
 from marey.live.recording.switch import RecordingSwitch
@@ -44,7 +44,7 @@ class Intake:
         self._clock, self._damaged_before = StreamClock(), 0
         self._new = Condition()
         self._latest: Frame | None = None
-        self._error: MareyError | None = None
+        self._error: Exception | None = None
         self._is_open, self._has_ended, self._is_waiting = True, False, False
         self._thread = Thread(target=self._run, name="marey intake", daemon=True)
         self._thread.start()
@@ -109,7 +109,7 @@ class Intake:
                     self._add(frame)
                 elif self._source.has_ended and not self._reconnect():
                     break
-        except MareyError as error:
+        except Exception as error:  # whoever asks for a frame gets it
             self._error = error
         with self._new:
             self._has_ended = True

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from marey.errors import MareyError, OptionError, StreamError
+from marey.errors import OptionError, StreamError
 from marey.io import read_skeleton
 from marey.live.address import parse_address
 from marey.live.frame import Frame
@@ -192,7 +192,7 @@ class Stream(Iterator[LivePose]):
         """
         try:
             return self._wait_for_pose()
-        except (StopIteration, MareyError):
+        except Exception:  # StopIteration is one
             self._has_ended = True
             raise
 

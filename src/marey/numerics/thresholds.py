@@ -38,6 +38,10 @@ MAX_NON_ROTATION = 1e-3
 """Largest entry of R^T R - I of an orientation that is a rotation; above it the pose
 scales or shears. Raised, such poses pass. Chosen by hand."""
 
+MIN_DETERMINANT = 0.5
+"""Determinant of an orientation below which it is no rotation, whose determinant is 1.
+Higher refuses more."""
+
 MAX_PLAY_RAD = 0.01
 """Largest rotation, in radians rms, that counts as play of a joint about an axis that
 it does not have. No test can separate play from motion, for both are real. Raised, more

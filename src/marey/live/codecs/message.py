@@ -13,6 +13,7 @@ from marey.io.formats.journal.blocks import (
     unpack_layout,
 )
 from marey.live.codecs.packet import Packet
+from marey.live.codecs.poses import hide_non_poses
 from marey.live.frame import Frame
 
 PROTOCOL = "ws"
@@ -54,7 +55,7 @@ def decode_frame(data: bytes, arrival: float = np.nan) -> Frame:
         arrival=arrival,
         points=record.points,
         labels=layout.labels,
-        T_world_sensor=record.T_world_sensor,
+        T_world_sensor=hide_non_poses(record.T_world_sensor),
         sensor_names=layout.sensor_names,
     )
 

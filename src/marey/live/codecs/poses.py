@@ -3,6 +3,7 @@
 import numpy as np
 
 from marey.numerics import Array, Float, geometry
+from marey.numerics.thresholds import MIN_DETERMINANT
 
 
 def make_poses(
@@ -21,3 +22,11 @@ def make_poses(
     R = geometry.matrix_from_quat(wxyz[known] / length[known, None])
     T[known] = geometry.transform(R, position[known])
     return T
+
+
+def hide_non_poses(T: Float[Array, "item 4 4"]) -> Float[Array, "item 4 4"]:
+    """Return poses; NaN where an orientation is far from a rotation by its volume."""
+    with np.errstate(all="ignore"):
+        volume = np.linalg.det(T[:, :3, :3])
+    known = (volume > MIN_DETERMINANT) & (volume < 1.0 / MIN_DETERMINANT)
+    return np.where(known[:, None, None], T, np.nan)

@@ -37,22 +37,27 @@ class LslSource(StreamSource):
         if not found:
             expected = f"a stream with the {' '.join(by_name)} within {timeout:g} s"
             raise StreamError(address.text, expected=expected, found="none")
-        self._lost = pylsl.util.LostError
-        self._inlet = pylsl.StreamInlet(
-            found[0], max_buflen=BUFFER_S, recover=False, as_numpy=True
-        )
-        info = self._inlet.info(timeout=max(timeout, 1.0))
+        try:
+            self._inlet = pylsl.StreamInlet(
+                found[0], max_buflen=BUFFER_S, recover=False, as_numpy=True
+            )
+            info = self._inlet.info(timeout=max(timeout, 1.0))
+            self._inlet.open_stream(timeout=max(timeout, 1.0))
+        except RuntimeError as error:  # of liblsl: it went away, or never answered
+            expected = f"an answer within {timeout:g} s"
+            raise StreamError(
+                address.text, expected=expected, found=str(error)
+            ) from error
         rate = info.nominal_srate()
         self.rate = rate if rate > 0.0 else self.rate
         self._layout = SampleLayout(_channels(address, info))
-        self._inlet.open_stream(timeout=max(timeout, 1.0))
         self._number = 0
 
     def receive(self, timeout: float) -> Frame | None:
         """Return the frame of the next sample."""
         try:
             sample, stamp = self._inlet.pull_sample(timeout=timeout)
-        except self._lost:
+        except RuntimeError:  # of liblsl: the outlet is lost
             self.has_ended = True
             return None
         if sample is None:

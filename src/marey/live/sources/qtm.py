@@ -30,9 +30,10 @@ class QtmSource(StreamSource):
         super().__init__(address)
         address.check_options()
         self._messages, self._asked = qtm.QtmMessages(), time.monotonic()
-        host_and_port, end = address.host_and_port(qtm.PORT), time.monotonic() + timeout
-        with socket_errors(address, f"a QTM real-time server within {timeout:g} s"):
-            self._socket = socket.create_connection(host_and_port, timeout)
+        (host, port), end = address.host_and_port(qtm.PORT), time.monotonic() + timeout
+        expected = f"a QTM real-time server at {host}:{port} within {timeout:g} s"
+        with socket_errors(address, expected):
+            self._socket = socket.create_connection((host, port), timeout)
             try:
                 self._names = self._start_stream(end)
             except (OSError, StreamError):

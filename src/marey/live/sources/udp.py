@@ -81,7 +81,7 @@ def bind_socket(address: Address, host: str, port: int) -> socket.socket:
     listening = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
     try:
-        with socket_errors(address, f"a free port {port} at {host}"):
+        with socket_errors(address, f"a free port {port} at {host}, of this machine"):
             listening.bind((host, port))
     except StreamError:
         listening.close()

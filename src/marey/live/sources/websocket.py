@@ -2,9 +2,10 @@
 
 import time
 from contextlib import ExitStack
+from urllib.parse import urlencode
 
 from marey.errors import StreamError, import_extra
-from marey.live.address import Address
+from marey.live.address import Address, socket_errors
 from marey.live.codecs.message import MAX_MESSAGE_BYTES, decode_frame
 from marey.live.frame import Frame
 from marey.live.sources.contract import StreamSource
@@ -26,10 +27,12 @@ class WebSocketSource(StreamSource):
         self._closed, self._open = exceptions.ConnectionClosed, ExitStack()
         host, port = address.host_and_port(PORT)
         token = address.options.get("token")
+        query = "?" + urlencode({"token": token}) if token else ""
+        expected = f"a WebSocket server at {host}:{port} within {timeout:g} s"
         try:
-            self._connection = self._open.enter_context(
-                connect(
-                    f"ws://{host}:{port}/" + (f"?token={token}" if token else ""),
+            with socket_errors(address, expected):
+                connection = connect(
+                    f"ws://{host}:{port}/{query}",
                     open_timeout=timeout,
                     close_timeout=1.0,
                     max_size=MAX_MESSAGE_BYTES,
@@ -37,12 +40,10 @@ class WebSocketSource(StreamSource):
                     compression=None,
                     proxy=None,
                 )
-            )
-        except (OSError, exceptions.WebSocketException) as error:
-            expected = f"a WebSocket server within {timeout:g} s"
-            raise StreamError(
-                address.text, expected=expected, found=str(error) or "silence"
-            ) from error
+        except exceptions.WebSocketException as error:
+            found = str(error) or "silence"
+            raise StreamError(address.text, expected=expected, found=found) from error
+        self._connection = self._open.enter_context(connection)
 
     def receive(self, timeout: float) -> Frame | None:
         """Return the frame of the next message."""

@@ -27,7 +27,11 @@ from marey.joints import rigid_pair
 from marey.motion import ROUNDING
 from marey.numerics import Float, geometry
 from marey.numerics.procrustes import points_seen
-from marey.numerics.thresholds import FRAMES_PER_CHUNK, MAX_NON_ROTATION
+from marey.numerics.thresholds import (
+    FRAMES_PER_CHUNK,
+    MAX_NON_ROTATION,
+    MIN_DETERMINANT,
+)
 from marey.pipeline.options import SolveOptions
 from marey.report import Finding
 from marey.segmentation import (
@@ -39,10 +43,6 @@ from marey.segmentation import (
 from marey.segmentation.labels.match import match_subjects
 from marey.segmentation.methods.sensors import recognise_program
 from marey.take import Take
-
-MIN_DETERMINANT = 0.5
-"""Determinant of an orientation below which it is no rotation, whose determinant is 1.
-Higher refuses more."""
 
 TRUNK = {vrm.HIPS, vrm.CHEST}
 """Bodies of which a person has one at least; a hand has none."""

@@ -81,7 +81,7 @@ class LiveRoutes:
             await asyncio.to_thread(actions[wanted["do"]])
         except MareyError as error:
             return _json({"error": str(error)}, 409)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return _json({"error": f"do one of {', '.join(actions)}"}, 400)
         return _json(self.feed.state())
 

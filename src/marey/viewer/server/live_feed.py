@@ -67,8 +67,10 @@ class LiveFeed:
                 if self._stop.is_set():
                     return
             self.trouble = "the stream has ended"
-        except MareyError as error:
+        except Exception as error:
             self.trouble = str(error)
+            if not isinstance(error, MareyError):
+                raise
 
     def _show(self, pose: LivePose) -> None:
         frame = pose.frame
