@@ -33,6 +33,7 @@ from marey.live.posing.tracking import LivePose, SubjectPose
 from marey.live.statistics import StreamStatistics
 from marey.live.triggers import OscTriggers
 from marey.numerics import geometry
+from marey.pipeline.reporting.readiness import JointReadiness, JointState
 from marey.viewer.server.live_feed import LiveFeed
 from marey.virtual import calibrate_sensors
 
@@ -406,8 +407,32 @@ def test_a_virtual_skeleton_follows_sensors_and_is_set_to_zero(tmp_path):
 @pytest.mark.parametrize("received", [0, 1])
 def test_a_rate_that_is_not_known_is_not_shown(received, capsys):
     statistics = StreamStatistics(received=received)
-    nothing: Any = SimpleNamespace(statistics=statistics, latencies=[], findings=tuple)
+    nothing: Any = SimpleNamespace(
+        statistics=statistics, latencies=[], findings=tuple, learnt=None
+    )
     report_stream(nothing, as_json=False, quiet=False)
     printed = capsys.readouterr().out
     assert "nan" not in printed
     assert ("does the sender stream" in printed) == (received == 0)
+
+
+def test_the_end_says_what_was_learnt_and_what_still_needs_to_move(capsys):
+    """The verdict of the page, after the fact."""
+    states: list[JointState] = ["ready", "unknown", "hinge seen", "unknown", "unknown"]
+    joints = tuple(
+        JointReadiness(f"J{i}", state, 0.5, "" if state == "ready" else f"move J{i}")
+        for i, state in enumerate(states)
+    )
+    stream: Any = SimpleNamespace(
+        statistics=StreamStatistics(received=9),
+        latencies=[],
+        findings=tuple,
+        learnt=SimpleNamespace(names=("ann",), readiness=(joints,)),
+    )
+    report_stream(stream, as_json=False, quiet=False)
+    said = " ".join(capsys.readouterr().out.split())
+    needs = "move J1; move J2; move J3; 1 more"
+    assert said.endswith(f"learnt ann: 1 of 5 joints ready; {needs}")
+    report_stream(stream, as_json=True, quiet=False)
+    learnt = json.loads(capsys.readouterr().out)["learnt"]
+    assert [joint["state"] for joint in learnt["ann"]] == states

@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import gc
+import os
 import resource
 import sys
 import time
@@ -117,6 +118,21 @@ def reset_peak() -> bool:
 def resident_mib() -> float:
     """Return the memory of this process, in MiB; NaN where the system does not say."""
     return status_mib("VmRSS")
+
+
+def resident_mib_with_workers() -> float:
+    """Return the memory of this process and of those it started, in MiB."""
+    parents, resident = {}, {}
+    for status in Path("/proc").glob("[0-9]*/status"):
+        with contextlib.suppress(OSError, ValueError):
+            facts = dict(line.split(":", 1) for line in status.read_text().splitlines())
+            parents[int(status.parent.name)] = int(facts["PPid"])
+            resident[int(status.parent.name)] = facts.get("VmRSS", "0 kB").split()[0]
+    family, added = {os.getpid()}, True
+    while added:
+        added = {one for one, above in parents.items() if above in family} - family
+        family |= added
+    return sum(int(resident.get(one, 0)) for one in family) / 1024.0 or float("nan")
 
 
 def status_mib(field: str) -> float:

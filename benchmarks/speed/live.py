@@ -20,7 +20,11 @@ import numpy as np
 
 import marey
 from benchmarks.harness.task import Figure, Row, Setting
-from benchmarks.harness.timing import resident_mib, spread_of
+from benchmarks.harness.timing import (
+    resident_mib,
+    resident_mib_with_workers,
+    spread_of,
+)
 from benchmarks.speed.lsl_sender import RATE, performers
 
 HEADLINE = "latency of 99 % [ms]"
@@ -89,7 +93,11 @@ def watch_memory(seconds: float) -> Iterator[Row]:
                 if spent > due:
                     case = f"learning for {spent:.0f} s"
                     received = poses.statistics.received
-                    figures = {"received": received, "memory [MiB]": resident_mib()}
+                    figures: dict[str, Figure] = {
+                        "received": received,
+                        "memory [MiB]": resident_mib(),
+                        "with the worker [MiB]": resident_mib_with_workers(),
+                    }
                     yield Row(case, figures)
                     due += (seconds - 5.0) / 5.0
                 if spent > seconds:

@@ -3,13 +3,15 @@
     python -m benchmarks.tools.live prefix SECONDS END...
     python -m benchmarks.tools.live pops FILE...
     python -m benchmarks.tools.live latency SECONDS
+    python -m benchmarks.tools.live memory SECONDS
 
 `prefix`: how right the skeleton of the first seconds of an exercise is, in which every
 joint moves once within so many seconds, without and with labels: bodies, their links,
 and joints within 10 mm. `pops`: the jump of joints when the skeleton of the first part
 of a recording is taken over, against the residual of the markers. For both the load of
 the machine does not matter. `latency`: time from a packet to its poses, of 53 markers
-with one performer and of 110 markers with two, on a quiet machine.
+with one performer and of 110 markers with two, on a quiet machine. `memory`: that of
+this process, and with its worker, while a walk is learnt from at 10 times its speed.
 """
 
 import sys
@@ -22,9 +24,9 @@ import numpy as np
 
 import marey
 from benchmarks.accuracy.live import found_groups, groups
-from benchmarks.harness.task import Spread
+from benchmarks.harness.task import Row, Spread
 from benchmarks.recordings.live import marker_residual, second_difference
-from benchmarks.speed.live import follow_lsl
+from benchmarks.speed.live import follow_lsl, watch_memory
 from marey.live import Frame, open_source
 from marey.live.learning import Learnt
 from marey.live.learning.estimate import estimate_skeletons_of_stream
@@ -179,17 +181,30 @@ def first_part(take: marey.Take, frame: Frame) -> marey.Take:
 def measure_latency(seconds: float = 60.0) -> None:
     """Print the time from a packet to its poses, of one and of two performers."""
     for subjects in (1, 2):
-        row = follow_lsl(seconds, "set53", subjects)
-        print(row.case, flush=True)
-        for name, value in row.figures.items():
-            number = value.median if isinstance(value, Spread) else value
-            print(f"  {name:28s} {number:9.2f}", flush=True)
+        print_row(follow_lsl(seconds, "set53", subjects))
+
+
+def measure_memory(seconds: float = 300.0) -> None:
+    """Print the memory of a stream that is learnt from, six times."""
+    for row in watch_memory(seconds):
+        print_row(row)
+
+
+def print_row(row: Row) -> None:
+    """Print a row of figures as they come."""
+    print(row.case, flush=True)
+    for name, value in row.figures.items():
+        number = value.median if isinstance(value, Spread) else value
+        print(f"  {name:28s} {number:9.2f}", flush=True)
 
 
 if __name__ == "__main__":
+    marey.use_compiled_kernels()
     if sys.argv[1] == "prefix":
         estimate_exercise(*map(float, sys.argv[2:]))
     elif sys.argv[1] == "pops":
         measure_pops(*sys.argv[2:])
+    elif sys.argv[1] == "memory":
+        measure_memory(*map(float, sys.argv[2:]))
     else:
         measure_latency(*map(float, sys.argv[2:]))

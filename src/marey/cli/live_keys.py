@@ -13,7 +13,8 @@ from marey.errors import MareyError
 if TYPE_CHECKING:
     from marey.live import Stream
 
-HELP = "keys: r starts and stops recording, m marks the moment, z sets the zero pose"
+HELP = "keys: r starts and stops recording, m marks the moment"
+ZERO_HELP = "z sets the zero pose"
 
 POLL_S = 0.2
 """Longest wait for a key before the thread looks if it shall end, in seconds."""

@@ -1,7 +1,7 @@
 """`marey live`."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from threading import TIMEOUT_MAX, Timer
@@ -20,16 +20,20 @@ from marey.cli.application import (
     render_finding,
     show_progress,
 )
-from marey.cli.live_keys import HELP, read_keys
+from marey.cli.live_keys import HELP, ZERO_HELP, read_keys
 from marey.errors import printable
 
 if TYPE_CHECKING:
     from marey.live import LivePose, Stream
     from marey.live.statistics import StreamStatistics
+    from marey.pipeline.reporting.readiness import JointReadiness
 
 PAGE = "page"
 STATUS_S = 0.5
 """Seconds between two states shown in the terminal. Higher shows fewer."""
+
+MAX_ADVICE = 3
+"""Joints for which the end of a stream says what to do. Higher prints more lines."""
 
 WAIT_S = 0.1
 """Seconds between two looks if the stream has ended. Higher ends later."""
@@ -100,7 +104,7 @@ def live(
         read_keys(poses, _say) as has_keys,
     ):
         if has_keys and not quiet:
-            err.print(HELP)
+            err.print(f"{HELP}, {ZERO_HELP}" if virtual else HELP)
         if shows_page:
             _serve(poses, port, browser, seconds, is_wanted)
         else:
@@ -180,11 +184,15 @@ def report_stream(poses: "Stream", *, as_json: bool, quiet: bool) -> None:
 
     import numpy as np
 
-    found, latencies = poses.statistics, poses.latencies
+    found, latencies, learnt = poses.statistics, poses.latencies, poses.learnt
     p50, p99 = np.quantile(latencies or [np.nan], [0.5, 0.99]).tolist()
+    states = dict(zip(learnt.names, learnt.readiness, strict=True)) if learnt else {}
     if as_json:
         facts = {"latency_p50": p50, "latency_p99": p99, "poses": len(latencies)}
-        print_json(asdict(found) | facts)
+        said = {
+            name: [asdict(one) for one in joints] for name, joints in states.items()
+        }
+        print_json(asdict(found) | facts | {"learnt": said})
     elif not quiet:
         grid = property_grid()
         grid.add_row("frames", _count_frames(found))
@@ -194,9 +202,21 @@ def report_stream(poses: "Stream", *, as_json: bool, quiet: bool) -> None:
         if latencies:
             text = f"median {1e3 * p50:.2f} ms, 99 % {1e3 * p99:.2f} ms"
             grid.add_row("packet to pose", text)
+        for name, joints in states.items():
+            grid.add_row("learnt", escape(printable(_say_what_is_ready(name, joints))))
         out.print(grid)
         for finding in poses.findings():
             err.print(render_finding(finding))
+
+
+def _say_what_is_ready(name: str, joints: "Sequence[JointReadiness]") -> str:
+    """Return how many joints of a subject are ready, and what the others need."""
+    needs = [joint for joint in joints if joint.state != "ready"]
+    said = [f"{name}: {len(joints) - len(needs)} of {len(joints)} joints ready"]
+    said += [joint.advice for joint in needs[:MAX_ADVICE]]
+    if len(needs) > MAX_ADVICE:
+        said.append(f"{len(needs) - MAX_ADVICE} more")
+    return "; ".join(said)
 
 
 def _count_frames(found: "StreamStatistics") -> str:
