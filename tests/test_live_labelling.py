@@ -9,7 +9,12 @@ import pytest
 
 import marey
 from marey.live import Frame, LivePose, SubjectPose
-from marey.live.labelling import COASTING_FRAMES, PointLabeller, assign_points
+from marey.live.labelling import (
+    COASTING_FRAMES,
+    MAX_STARTS,
+    PointLabeller,
+    assign_points,
+)
 from marey.live.posing.performers import Performers
 from marey.live.recognition import find_markers, recognise_skeleton
 from marey.numerics import geometry
@@ -46,6 +51,34 @@ def test_points_keep_their_names_whatever_their_order(walk, rng):
         names.append([name_of(frame, point) for point in some])
     assert len(set(names[0])) == len(points[0])
     assert all(row == names[0] for row in names)
+
+
+@pytest.mark.parametrize("start", [30, 70, 80, 90])
+def test_points_keep_their_names_when_a_cloud_begins_in_mid_stride(walk, rng, start):
+    """A foot that swings has moved beyond the gate before its velocity is known."""
+    labeller, last = PointLabeller(), walk[1].points[start + 4]
+    for i, some in enumerate(walk[1].points[start : start + 5]):
+        frame = labeller.label(bare(i, rng.permutation(some)))
+        if i == 0:
+            names = [name_of(frame, point) for point in some]
+    assert [name_of(frame, point) for point in last] == names
+
+
+def test_parts_are_not_searched_among_very_many_reflections(rng, monkeypatch):
+    """The effort of a frame that shows others each time stays that of assignment."""
+    searched = []
+
+    def common_step(points, places):
+        searched.append(max(len(points), len(places)))
+        return np.zeros(3)
+
+    monkeypatch.setattr("marey.live.labelling._common_step", common_step)
+    for n in (MAX_STARTS - 10, MAX_STARTS + 10):
+        labeller = PointLabeller()
+        for i in range(3):
+            labeller.label(bare(i, rng.uniform(-2.0, 2.0, (n, 3))))
+    assert searched
+    assert max(searched) <= MAX_STARTS
 
 
 def test_a_marker_that_returns_has_its_name_again(walk, rng):

@@ -1,7 +1,7 @@
 """Names for points without labels: prediction and assignment, frame after frame."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,6 +23,19 @@ name when it goes: a reflection. Chosen by hand."""
 N_NEIGHBOURS = 6
 """Points around a lost one that predict where it is. Higher is surer on rigid parts and
 worse across joints. Chosen by hand."""
+
+
+MAX_STEP_M = 4.0 * GATE_M
+"""Longest step of a rigid part between the first two frames that show it, in metres.
+Higher follows faster ones, and takes others for the same."""
+
+MAX_STARTS = 64
+"""Points that are compared with those of the frame before as parts. Higher takes longer
+in a frame of many reflections."""
+
+
+Places = Mapping[str, Float[Array, " 3"]]
+"""Positions by name, in metres."""
 
 
 @dataclass(slots=True)
@@ -132,12 +145,10 @@ class PointLabeller:
         self, points: Float[Array, "point 3"], seen: set[str]
     ) -> dict[str, Float[Array, " 3"]]:
         """Return the points by name: of known tracks, then of new ones."""
-        predicted = {n: p for n, p in self._predict().items() if n not in seen}
-        known = {n: p for n, p in predicted.items() if n in self._expected}
-        others = {n: p for n, p in predicted.items() if n not in known}
         found: dict[str, Float[Array, " 3"]] = {}
-        for places in (known, others):  # markers of a skeleton first
-            found |= (matched := _match(points, places))
+        for match, places in self._expect_in_turn(seen, found):
+            left = {name: at for name, at in places.items() if name not in found}
+            found |= (matched := match(points, left))
             taken = [tuple(point) for point in matched.values()]
             points = np.array([p for p in points if tuple(p) not in taken])
             points = points.reshape(-1, 3)
@@ -146,6 +157,38 @@ class PointLabeller:
             if name:
                 found[name] = point
         return found
+
+    def _expect_in_turn(
+        self, seen: set[str], found: Places
+    ) -> Iterator[tuple[Callable[[Array, Places], Places], Places]]:
+        """Yield where points are expected, and how they are matched, the surest first.
+
+        Args:
+            seen: Names that the sender gave to points of this frame.
+            found: The points by name so far, which grow meanwhile.
+        """
+        predicted = {n: p for n, p in self._predict().items() if n not in seen}
+        known = {n: p for n, p in predicted.items() if n in self._expected}
+        others = {n: p for n, p in predicted.items() if n not in known}
+        yield _match, known  # markers of a skeleton
+        yield _match, others
+        starts = self._starts(others)
+        yield _match_parts, starts
+        yield _match, self._move_along(starts, found)
+
+    def _move_along(self, places: Places, found: Places) -> Places:
+        """Return places moved by the median step of the nearest points found."""
+        names = [name for name in found if self._is_seen(name)]
+        if not names:
+            return places
+        before = np.array([self._tracks[name].position for name in names])
+        steps = np.array([found[name] for name in names]) - before
+        moved = {}
+        for name, place in places.items():
+            apart = np.linalg.norm(before - place, axis=1)
+            nearest = np.argsort(apart, kind="stable")[:N_NEIGHBOURS]
+            moved[name] = place + np.median(steps[nearest], axis=0)
+        return moved
 
     def _predict(self) -> dict[str, Float[Array, " 3"]]:
         """Return where every known point is expected."""
@@ -157,6 +200,15 @@ class PointLabeller:
             elif name not in predicted:
                 predicted[name] = self._carry(track)
         return predicted
+
+    def _starts(self, names: Iterable[str]) -> dict[str, Float[Array, " 3"]]:
+        """Return where points were that the frame before showed for the first time."""
+        tracks = {name: self._tracks[name] for name in names}
+        return {
+            name: track.position
+            for name, track in tracks.items()
+            if track.age == 1 and not track.missed
+        }
 
     def _carry(self, track: _Track) -> Float[Array, " 3"]:
         """Return where the neighbours have carried a lost point (Kabsch)."""
@@ -245,7 +297,7 @@ def assign_points(
 
 
 def _match(
-    points: Float[Array, "point 3"], places: Mapping[str, Float[Array, " 3"]]
+    points: Float[Array, "point 3"], places: Places
 ) -> dict[str, Float[Array, " 3"]]:
     """Return points by the names of the places that they are assigned to."""
     if not places or not len(points):
@@ -253,3 +305,43 @@ def _match(
     found = assign_points(points, np.array([*places.values()]))
     named = zip(places, found.tolist(), strict=True)
     return {name: points[point] for name, point in named if point >= 0}
+
+
+def _match_parts(
+    points: Float[Array, "point 3"], places: Places
+) -> dict[str, Float[Array, " 3"]]:
+    """Return points by the names of places that lie alike, one rigid part at a time.
+
+    A part that is seen for the second time has no velocity yet, and may have moved
+    beyond the gate. Of all steps from a place to a point, the one after which most
+    points are near places is its step.
+    """
+    found: dict[str, Float[Array, " 3"]] = {}
+    if max(len(points), len(places)) > MAX_STARTS:
+        return found
+    places = dict(places)
+    while min(len(points), len(places)) >= MIN_POSE_POINTS:
+        before = np.array([*places.values()])
+        step = _common_step(points, before)
+        best = assign_points(points, before + step)
+        if np.count_nonzero(best >= 0) < MIN_POSE_POINTS:
+            break
+        pairs = zip(places, best.tolist(), strict=True)
+        found |= {name: points[point] for name, point in pairs if point >= 0}
+        places = {name: at for name, at in places.items() if name not in found}
+        points = np.delete(points, best[best >= 0], axis=0)
+    return found
+
+
+def _common_step(
+    points: Float[Array, "point 3"], places: Float[Array, "place 3"]
+) -> Float[Array, " 3"]:
+    """Return the step from a place to a point after which places are nearest points."""
+    steps = points[:, None] - places
+    steps = steps[np.linalg.norm(steps, axis=-1) < MAX_STEP_M]
+    if not len(steps):
+        return np.zeros(3)
+    moved = (places + steps[:, None]).reshape(-1, 3)
+    apart = np.linalg.norm(moved[:, None] - points, axis=-1).min(axis=1)
+    cost = np.minimum(apart, GATE_M).reshape(len(steps), -1).sum(axis=1)
+    return np.asarray(steps[int(np.argmin(cost))])
