@@ -25,10 +25,6 @@ N_NEIGHBOURS = 6
 worse across joints. Chosen by hand."""
 
 
-MAX_STEP_M = 4.0 * GATE_M
-"""Longest step of a rigid part between the first two frames that show it, in metres.
-Higher follows faster ones, and takes others for the same."""
-
 MAX_STARTS = 64
 """Points that are compared with those of the frame before as parts. Higher takes longer
 in a frame of many reflections."""
@@ -313,8 +309,8 @@ def _match_parts(
     """Return points by the names of places that lie alike, one rigid part at a time.
 
     A part that is seen for the second time has no velocity yet, and may have moved
-    beyond the gate. Of all steps from a place to a point, the one after which most
-    points are near places is its step.
+    beyond the gate, but no further than it is long. Of all steps from a place to a
+    point, the one after which most points are near places is its step.
     """
     found: dict[str, Float[Array, " 3"]] = {}
     if max(len(points), len(places)) > MAX_STARTS:
@@ -324,7 +320,8 @@ def _match_parts(
         before = np.array([*places.values()])
         step = _common_step(points, before)
         best = assign_points(points, before + step)
-        if np.count_nonzero(best >= 0) < MIN_POSE_POINTS:
+        part = before[best >= 0]
+        if len(part) < MIN_POSE_POINTS or np.linalg.norm(step) > _length(part):
             break
         pairs = zip(places, best.tolist(), strict=True)
         found |= {name: points[point] for name, point in pairs if point >= 0}
@@ -336,12 +333,22 @@ def _match_parts(
 def _common_step(
     points: Float[Array, "point 3"], places: Float[Array, "place 3"]
 ) -> Float[Array, " 3"]:
-    """Return the step from a place to a point after which places are nearest points."""
+    """Return the step from a place to a near point after which all are nearest points.
+
+    Not farther than the places are apart; zero if there is no such point.
+    """
     steps = points[:, None] - places
-    steps = steps[np.linalg.norm(steps, axis=-1) < MAX_STEP_M]
+    far = np.linalg.norm(steps, axis=-1)
+    rank = far.argsort(axis=0, kind="stable").argsort(axis=0, kind="stable")
+    steps = steps[(rank < N_NEIGHBOURS) & (far < _length(places))]
     if not len(steps):
         return np.zeros(3)
     moved = (places + steps[:, None]).reshape(-1, 3)
     apart = np.linalg.norm(moved[:, None] - points, axis=-1).min(axis=1)
     cost = np.minimum(apart, GATE_M).reshape(len(steps), -1).sum(axis=1)
     return np.asarray(steps[int(np.argmin(cost))])
+
+
+def _length(places: Float[Array, "place 3"]) -> float:
+    """Return the largest distance between two places, in metres."""
+    return float(np.linalg.norm(places[:, None] - places, axis=-1).max())
