@@ -823,13 +823,14 @@ def test_lines_of_json_have_every_take_and_code_3_says_that_some_failed(
 
 
 def test_a_bar_counts_takes_failures_and_findings(library, out, monkeypatch):
-    terminal = Console(file=io.StringIO(), force_terminal=True, width=160)
+    screen = io.StringIO()
+    terminal = Console(file=screen, force_terminal=True, width=160)
     monkeypatch.setattr("marey.cli.commands.batch.err", terminal)
     command = ["batch", str(library), "-o", str(out)]
     with pytest.raises(SystemExit) as end:
         main([*command, "--formats", "bvh,amc", "--workers", "1"])
     assert end.value.code == 3
-    shown = terminal.file.getvalue()
+    shown = screen.getvalue()
     assert "7/7" in shown
     assert re.search(r"left.*1 failed, 0 with errors, \d+ findings", shown)
 

@@ -90,11 +90,12 @@ def test_a_piped_solve_prints_its_steps_and_the_time_left(rods, capsys, monkeypa
 
 
 def test_a_solve_in_a_terminal_has_a_bar(monkeypatch):
-    shown = Console(file=io.StringIO(), force_terminal=True, width=100)
+    screen = io.StringIO()
+    shown = Console(file=screen, force_terminal=True, width=100)
     monkeypatch.setattr(solve_progress, "err", shown)
     with solve_progress.show_solve_progress("solving [a]") as report:
         report("tree, compiling")
-    drawn = shown.file.getvalue()
+    drawn = screen.getvalue()
     assert "solving [a]: step 4 of 10, tree, compiling" in drawn
     assert "━" in drawn
     assert drawn.endswith("\x1b[2K")  # nothing of it stays

@@ -606,7 +606,8 @@ def test_computed_points_change_neither_noise_nor_joints(rng):
     np.testing.assert_allclose(cloudy.T_world_body, plain.T_world_body)
     fits = [marey.fit_joints(bodies) for bodies in (plain, cloudy)]
     for name in ("residual", "noise", "looseness", "marker_spacing"):
-        np.testing.assert_allclose(*(getattr(fit, name) for fit in fits), rtol=1e-6)
+        alone, beside = (getattr(fit, name) for fit in fits)
+        np.testing.assert_allclose(beside, alone, rtol=1e-6)
 
 
 @pytest.mark.parametrize("n_frames", [1, 5])

@@ -420,13 +420,13 @@ def test_stages_have_the_seconds_until_the_next_one_begins():
     assert StageClock().seconds() == []
 
 
-def test_pages_hear_of_a_job_before_its_worker_has_started(tmp_path):
+def test_pages_hear_of_a_job_before_its_worker_has_started(monkeypatch, tmp_path):
     """It takes seconds to start, in which a page would show nothing."""
 
     async def heard():
         state = ServerState(Limits(), "nothing")
         messages = []
-        state.connections.broadcast = messages.append
+        monkeypatch.setattr(state.connections, "broadcast", messages.append)
         path = tmp_path / "made.c3d"
         await state.open(ViewedFile(path, path.name, None, generated=True))
         first = list(messages)
