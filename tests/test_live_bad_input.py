@@ -230,6 +230,17 @@ def test_no_socket_is_reached_from_elsewhere_unless_asked():
     assert {host for host, _ in found} == {"127.0.0.1"}
 
 
+@pytest.mark.skipif(not Path("/proc/self/net/udp").exists(), reason="tables of Linux")
+def test_an_outlet_that_others_can_reach_is_reported(walk):
+    """Lab Streaming Layer has no setting for it, so the user has to know."""
+    before = listening_hosts()
+    with marey.stream(f"file:{walk}", to="lsl://", learn=False) as poses:
+        next(poses)
+        found = {host for host, _ in listening_hosts() - before}
+        assert found - {"127.0.0.1"}
+        assert [one.code for one in poses.findings()] == ["open-to-network"]
+
+
 # --- values and clocks ----------------------------------------------------------------
 
 

@@ -178,7 +178,8 @@ class Stream(Iterator[LivePose]):
                 f"the skeleton is that of the first {n_frames} frames: the last "
                 f"estimate took longer than {TIMEOUT_S:g} s; solve the recording"
             )
-        found = self.statistics.findings()
+        of_sinks = tuple(one for sink in self._sinks for one in sink.findings())
+        found = (*of_sinks, *self.statistics.findings())
         if not trouble:
             return found
         return (*found, Finding("not-learnt", "skeleton", "warning", trouble))

@@ -98,6 +98,10 @@ def live(
         overwrite=overwrite,
     )
     is_wanted = learnt is not None
+    if not quiet:
+        for finding in poses.findings():
+            if finding.stage == "write":  # of sinks; others are those of the end
+                err.print(render_finding(finding))
     with (
         suppress(KeyboardInterrupt),
         closing(poses),

@@ -2,6 +2,7 @@
 
 from marey.live.address import Address
 from marey.live.frame import Frame
+from marey.report import Finding
 
 
 class Sink:
@@ -9,6 +10,10 @@ class Sink:
 
     def __init__(self, address: Address) -> None:
         self.address = address
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what is worth knowing of the sink before anything is sent."""
+        return ()
 
     def send(self, frame: Frame) -> None:
         """Send a frame, without waiting for anybody."""

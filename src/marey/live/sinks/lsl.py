@@ -8,6 +8,7 @@ from marey.live.address import Address
 from marey.live.frame import Frame
 from marey.live.lsl_channels import CONTENT, channels_of, load_pylsl, sample_of
 from marey.live.sinks.contract import Sink
+from marey.report import Finding
 
 NAME = "marey"
 
@@ -24,6 +25,14 @@ class LslSink(Sink):
         self._pylsl = load_pylsl(whole_network="network" in address.options)
         self._outlet: Any = None
         self._names: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return that the outlet is open to others: liblsl cannot restrict it."""
+        text = (
+            f"{self.address.text}: other machines can read this outlet, since Lab "
+            "Streaming Layer listens on all interfaces; a firewall keeps it in"
+        )
+        return (Finding("open-to-network", "write", "warning", text),)
 
     def send(self, frame: Frame) -> None:
         """Push the sample of a frame, with the sender's time if it has one."""
