@@ -64,6 +64,19 @@ def test_points_keep_their_names_when_a_cloud_begins_in_mid_stride(walk, rng, st
     assert [name_of(frame, point) for point in last] == names
 
 
+def test_a_foot_of_two_markers_follows_the_shank():
+    """Each marker that was found leads to the next one, which is faster."""
+    shank = [(0.0, 0.0, 0.5), (0.1, 0.0, 0.4), (0.0, 0.1, 0.3), (0.1, 0.1, 0.2)]
+    first = np.array([*shank, (0.0, 0.0, 0.05), (0.2, 0.0, 0.0)])
+    step = np.outer([0.028, 0.028, 0.028, 0.028, 0.046, 0.064], [0.0, 1.0, 0.0])
+    labeller = PointLabeller()
+    names = labeller.label(bare(0, first)).labels
+    for i in range(1, 4):
+        frame = labeller.label(bare(i, first + i * step))
+        found = [name_of(frame, point) for point in first + i * step]
+        assert found == [*names]
+
+
 def test_parts_are_not_searched_among_very_many_reflections(rng, monkeypatch):
     """The effort of a frame that shows others each time stays that of assignment."""
     searched = []

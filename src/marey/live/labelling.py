@@ -170,10 +170,13 @@ class PointLabeller:
         yield _match, others
         starts = self._starts(others)
         yield _match_parts, starts
-        yield _match, self._move_along(starts, found)
+        n_before = -1
+        while len(found) > n_before:  # each may lead to the next
+            n_before = len(found)
+            yield _match, self._move_along(starts, found)
 
     def _move_along(self, places: Places, found: Places) -> Places:
-        """Return places moved by the median step of the nearest points found."""
+        """Return places moved by the step of the nearest point found."""
         names = [name for name in found if self._is_seen(name)]
         if not names:
             return places
@@ -182,8 +185,7 @@ class PointLabeller:
         moved = {}
         for name, place in places.items():
             apart = np.linalg.norm(before - place, axis=1)
-            nearest = np.argsort(apart, kind="stable")[:N_NEIGHBOURS]
-            moved[name] = place + np.median(steps[nearest], axis=0)
+            moved[name] = place + steps[int(np.argmin(apart))]
         return moved
 
     def _predict(self) -> dict[str, Float[Array, " 3"]]:
