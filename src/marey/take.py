@@ -135,7 +135,7 @@ class Computed:
             _check_count(f"computed.{name}", getattr(self, name), self.values.shape[1])
 
     def __getitem__(self, name: str) -> Float[np.ndarray, "frame 3"]:
-        """Return the three components of one quantity over time.
+        """Return the three components of one quantity over time, in its own unit.
 
         Raises:
             DataError: If there is none of this name.

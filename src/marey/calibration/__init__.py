@@ -233,7 +233,7 @@ def _reorder_sessions(
 def _skeleton_marker_noise(
     fit: CalibrationFit,
 ) -> Float[np.ndarray, "session marker"]:
-    """Return the noise of the skeleton's markers; NaN for markers not in the model."""
+    """Return the noise of each marker, in metres; NaN for markers not in the model."""
     problem, noise = fit.initial.problem, fit.estimate.parameters.marker_noise
     of_points = np.full((len(noise), problem.sessions[0].shape[1]), np.nan)
     of_points[:, problem.order] = noise

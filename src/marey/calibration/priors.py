@@ -378,7 +378,7 @@ class Prior:
 
     @cached_property
     def _lengths(self) -> tuple[Array, ...]:
-        """Fields of all length priors: one array each."""
+        """Fields of all length priors, one array each, lengths in metres."""
         rows = [
             (one.first, one.second, one.ratio, one.sd, one.is_distance)
             for one in self.lengths

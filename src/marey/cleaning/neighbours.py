@@ -345,13 +345,13 @@ class MarkerPredictor:
         return steps.select(is_sudden | (steps.n_frames > 1))
 
     def _errors(self, steps: MarkerSteps) -> Values:
-        """Return the distance of each end from its prediction; NaN if unknown."""
+        """Return the distance (m) of each end from its prediction; NaN if unknown."""
         predicted = self.predict(steps.marker, steps.start, steps.end)
         error = self.points[steps.end, steps.marker] - predicted
         return np.asarray(np.linalg.norm(error, axis=1))
 
     def _marker_medians(self, values: Values, steps: MarkerSteps) -> Values:
-        """Return the median over the steps of each marker; zero without steps."""
+        """Return the median over the steps of each marker, 0 without steps."""
         bounds = np.searchsorted(steps.marker, np.arange(self.points.shape[1] + 1))
         return np.array([finite_median(values[a:b]) for a, b in pairwise(bounds)])
 

@@ -25,7 +25,7 @@ def landmarks_on(skeleton: Skeleton) -> Landmarks:
 
 
 def bone_of(skeleton: Skeleton, joint: int) -> Float[Array, " 3"]:
-    """Return the offset of the child that is farthest away; zero without children."""
+    """Return the offset of the farthest child, in metres; zero without children."""
     children = np.flatnonzero(skeleton.parent == joint)
     if not len(children):
         return np.zeros(3)
@@ -137,7 +137,7 @@ def _is_line(skeleton: Skeleton, foot: int) -> bool:
 
 
 def _foot_line(skeleton: Skeleton, foot: int) -> Float[Array, " 3"]:
-    """Return the vector from heel to toe: between two markers, else along the bone."""
+    """Return the vector from heel to toe, in metres: between markers, else the bone."""
     markers = skeleton.marker_offset[skeleton.marker_joint == foot]
     bone = bone_of(skeleton, foot)
     if len(markers) < MIN_POSE_POINTS - 1:

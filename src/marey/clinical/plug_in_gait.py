@@ -133,8 +133,9 @@ def _hip_center(
 def center_beside(mark: Points, upper: Points, wand: Points, apart: float) -> Points:
     """Return the centre of a joint beside its marker, on the side away from the wand.
 
-    The "chord" of Kadaba 1990: as far from the marker as given, in the plane of marker,
-    wand and upper centre, with a right angle between marker and upper centre.
+    In metres. The "chord" of Kadaba 1990: as far from the marker as given, in the plane
+    of marker, wand and upper centre, with a right angle between marker and upper
+    centre.
     """
     along, distance = _unit(upper - mark)
     out, _ = _unit((wand - mark) - np.sum((wand - mark) * along, -1)[:, None] * along)

@@ -197,7 +197,7 @@ class Facts:
     def points(
         self, points: Float[np.ndarray, "*batch 3"]
     ) -> Float[np.ndarray, "*batch 3"]:
-        """Return points of the file in marey's world; the array may be reused."""
+        """Return points of the file in metres and +Z up; the array may be reused."""
         return units_axes.points_from_file(points, self.unit.value, self.up.value)
 
     def poses(

@@ -43,13 +43,13 @@ R_Z_UP = {
 
 
 def lengths(vectors: Vectors) -> Float[Array, "*batch"]:
-    """Return the lengths of vectors, as `np.linalg.norm` with less overhead."""
+    """Return the lengths of vectors in their unit, as `np.linalg.norm` but faster."""
     x, y, z = vectors[..., 0], vectors[..., 1], vectors[..., 2]
     return np.asarray(np.sqrt(x * x + y * y + z * z))
 
 
 def cross(left: Vectors, right: Vectors) -> Vectors:
-    """Return the cross products of vectors, as `np.cross` with less overhead."""
+    """Return the cross products of vectors, as `np.cross` but faster."""
     x = left[..., 1] * right[..., 2] - left[..., 2] * right[..., 1]
     product = np.empty((*x.shape, 3))
     product[..., 0] = x
@@ -219,7 +219,7 @@ def inverse(T: Transforms) -> Transforms:
 
 
 def apply(T: Transforms, points: Vectors) -> Vectors:
-    """Return points_a = T_a_b @ points_b."""
+    """Return points_a = T_a_b @ points_b, in metres."""
     turned = sum(T[..., :3, k] * points[..., k : k + 1] for k in range(3))
     return np.asarray(turned + T[..., :3, 3])  # OBrien2000, Eq. 1
 
@@ -250,7 +250,7 @@ def transform_exp(twist: Float[Array, "*batch 6"]) -> Transforms:
 
 
 def transform_log(T: Transforms) -> Float[Array, "*batch 6"]:
-    """Return the twists (translation part first) whose exponentials are T."""
+    """Return the twists whose exponentials are T: translation (m), rotation (rad)."""
     rotvec = rotation_log(T[..., :3, :3])
     known = np.isfinite(rotvec).all(axis=-1)[..., None]
     V = _left_jacobian(np.where(known, rotvec, 0.0))
@@ -330,6 +330,7 @@ def euler_from_quat(wxyz: Quats, order: str) -> Vectors:
 
 
 def _wrapped(angles: Array) -> Array:
+    """Return the angles from -pi to pi, in radians."""
     return angles - 2.0 * np.pi * np.round(angles / (2.0 * np.pi))
 
 

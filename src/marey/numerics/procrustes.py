@@ -179,7 +179,7 @@ def _alternate(points: Array, shape: Array) -> tuple[Array, Array]:
 def points_in_body(
     T_world_body: Float[Array, "frame 4 4"], points: Float[Array, "frame marker 3"]
 ) -> Float[Array, "frame marker 3"]:
-    """Return the points in the coordinates of the body."""
+    """Return the points in the coordinates of the body, in metres."""
     from marey.numerics.procrustes_kernel import to_body  # numba is slow to import
 
     local = np.empty(points.shape)
@@ -206,7 +206,7 @@ def poses_seen(T: Float[Array, "*batch 4 4"]) -> Bool[Array, "*batch"]:
 def median_in_body(
     T_world_body: Float[Array, "frame 4 4"], points: Float[Array, "frame marker 3"]
 ) -> Float[Array, "marker 3"]:
-    """Return the median position of each marker in the coordinates of the body."""
+    """Return the median of each marker in the coordinates of the body, in metres."""
     from marey.numerics.procrustes_kernel import fill_medians  # numba is slow to import
 
     offset = np.empty(points.shape[1:])

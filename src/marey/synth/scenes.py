@@ -117,7 +117,7 @@ def _together(people: People, seconds: float, rate: float, seed: int) -> ScenePa
 
 
 def _facing(people: People, distance: float) -> tuple[Array, Array]:
-    """Return T_world_stage of two people who face each other."""
+    """Return T_world_stage (m) of two people who face each other."""
     stature = 0.5 * (people[0].height + people[1].height)
     position = stature * np.array([-0.5 * distance, SIDE_OFFSET, 0.0])
     half_turn = np.diag([-1.0, -1.0, 1.0])
@@ -153,7 +153,7 @@ def _handover(people: People, seconds: float, rate: float, seed: int) -> ScenePa
 def _prop_poses(
     times: Float[Array, " frame"], middle: float, height: float
 ) -> Float[Array, "frame 4 4"]:
-    """Return T_world_prop: near A, still while both hold the stick, then near B."""
+    """Return T_world_prop (m): near A, still while both hold the stick, then near B."""
     progress = smoothstep((times - middle + 1.5) / 1.2) + smoothstep(
         (times - middle - 0.3) / 1.2
     )
@@ -169,7 +169,7 @@ def _prop_poses(
 
 
 def _grip(figure: Figure, holder: int) -> Float[Array, "4 4"]:
-    """Return T_prop_hand of a palm that grips the holder's end of the stick."""
+    """Return T_prop_hand (m) of a palm that grips the holder's end of the stick."""
     palm = 0.6 * figure.skeleton.offset[figure.skeleton.index("RightHandEnd")]
     facing = np.diag([-1.0, -1.0, 1.0]) if holder else np.eye(3)
     R = facing @ _extended_hand(0.05)

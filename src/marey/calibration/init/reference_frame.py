@@ -52,6 +52,7 @@ def candidate_frames(
 
 
 def _mean_position(points: Array, markers: list[int]) -> Float[Array, "frame 3"]:
+    """Return the mean of some markers in every frame, in metres."""
     return np.asarray(points[:, markers].mean(axis=1))
 
 

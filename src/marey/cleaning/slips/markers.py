@@ -247,7 +247,10 @@ def _find_change(
 def _mean_change(
     y: Path, first: Frames, start: Array | int, end: Array | int
 ) -> Vectors:
-    """Return the mean from `first` to before `end`, minus that before, from `start`."""
+    """Return the mean from `first` to `end` minus that from `start` to `first`.
+
+    In the unit of the path y; ends are excluded.
+    """
     sums = np.concatenate([np.zeros((1, 3)), np.cumsum(y, axis=0)])
     after = (sums[end] - sums[first]) / (end - first)[:, None]
     return np.asarray(after - (sums[first] - sums[start]) / (first - start)[:, None])

@@ -74,6 +74,7 @@ def rest_rotations(
 
 
 def _first_known(motions: Sequence[Motion]) -> Float[Array, "joint 3 3"]:
+    """Return R_world_joint of the first frame in which all joints are known."""
     for motion in motions:
         R = motion.T_world_joint()[..., :3, :3]
         known = np.isfinite(R).all(axis=(1, 2, 3))

@@ -119,6 +119,6 @@ def _edges(
 def _face_normals(
     vertices: Float[Array, "vertex 3"], faces: Int[Array, "face 3"]
 ) -> Float[Array, "face 3"]:
-    """Return the outward normal of each face, twice its area long."""
+    """Return the outward normal of each triangle, as long as twice its area (m^2)."""
     a, b, c = np.moveaxis(vertices[faces], 1, 0)
     return np.asarray(np.cross(b - a, c - a))

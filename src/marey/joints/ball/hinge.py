@@ -153,12 +153,13 @@ def universal_axes(
 
 
 def _outer(v: Array, w: Array) -> Float[Array, "*batch 9"]:
+    """Return the outer products v w^T, in rows of nine."""
     outer = v[..., :, None] * w[..., None, :]
     return np.asarray(outer.reshape(*outer.shape[:-2], 9))
 
 
 def _gauss_newton_step(W: Array, axis_a: Array, axis_b: Array) -> tuple[Array, Array]:
-    """Return both axes after one step on the square of axis_a . R_a_b axis_b.
+    """Return both unit axes after one step on the square of axis_a . R_a_b axis_b.
 
     Slightly damped (Levenberg-Marquardt): the angles may be nearly undetermined.
     """

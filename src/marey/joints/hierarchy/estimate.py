@@ -266,7 +266,7 @@ def _markers(
     stacked: StackedTakes,
     R_rest: Float[Array, "body 3 3"],
 ) -> tuple[tuple[str, ...], Array, Array]:
-    """Return label, joint and offset of every marker that is attached to a body."""
+    """Return label, joint and offset (m) of every marker that is attached to a body."""
     labels, joints, offsets = [], [], []
     for joint, part in enumerate(constants):
         T_body_world = geometry.inverse(T[:, part.body])

@@ -41,6 +41,7 @@ against the marker. Chosen by hand."""
 
 
 def _nan_vector() -> Array:
+    """Return a position that is not known."""
     return np.full(3, np.nan)
 
 
@@ -355,7 +356,7 @@ def _weights(sd: Float[Array, " point"]) -> Float[Array, " point"]:
 
 
 def _mean_seen(points: Float[Array, "point 3"]) -> Float[Array, " 3"]:
-    """Return the mean of the points that are not NaN; NaN if all are."""
+    """Return the mean (m) of the points that are not NaN; NaN if all are."""
     seen = points[np.isfinite(points).all(axis=-1)]
     return np.asarray(seen.mean(axis=0)) if len(seen) else _nan_vector()
 

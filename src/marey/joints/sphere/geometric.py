@@ -277,6 +277,10 @@ def _radius_variance(sums: "RadiusSums") -> float:
 
 
 def _hessian(sums: "RadiusSums") -> Float[np.ndarray, "marker directions directions"]:
+    """Return the second derivatives of half the squared radius errors, by marker.
+
+    Those of Gauss-Newton and the curvature of the spheres; without unit.
+    """
     identity = np.eye(sums.score.shape[1])
     curvature = sums.curvature[:, None, None] * identity - sums.turning
     return np.asarray(sums.gauss_newton + curvature)

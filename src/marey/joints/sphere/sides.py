@@ -280,6 +280,7 @@ def fit_both_centers(
     basis = block_diagonal(*residual.bases)
 
     def step(centers: Array) -> Array:
+        """Return the Newton step of both centres, in metres."""
         score, hessian = residual.equation(centers.reshape(2, 3))
         parts = [
             RadiusEquation.at(side.points, center, B, side.bias)
@@ -366,6 +367,7 @@ class _ResidualForm:
         self._observed = np.block([[size, -self._M], [-self._M.T, self._G]])
 
     def _displacement(self, centers: Centers) -> tuple[Array, Array]:
+        """Return how far both centres are from the start, along their bases (m)."""
         moved = centers - self.start
         return self.bases[0].T @ moved[0], self.bases[1].T @ moved[1]
 

@@ -120,7 +120,7 @@ class PairStats:
 
     @property
     def known_spread(self) -> Float[Array, "marker marker"]:
-        """The spread of known pairs, infinite elsewhere."""
+        """The spread of known pairs in metres, infinite elsewhere."""
         return np.where(self.is_known, self.spread, np.inf)
 
     @cached_property
@@ -152,6 +152,7 @@ class PairStats:
 
     @cached_property
     def _smallest_spread(self) -> Float[Array, " marker"]:
+        """The smallest spread of each marker, in metres; the median if it has none."""
         return _fill_with_median(self.known_spread.min(axis=1))
 
     @property
@@ -173,7 +174,7 @@ class PairStats:
 
 
 def _fill_with_median(values: Float[Array, " marker"]) -> Float[Array, " marker"]:
-    """Return the values with the median of the finite ones in place of the others."""
+    """Return the values, the median of the finite ones in place of the others."""
     known = np.isfinite(values)
     median = float(np.median(values[known])) if known.any() else 0.0
     return np.where(known, values, median)
@@ -299,7 +300,7 @@ def log_odds(
 
 
 def _geometric_mean(values: Float[Array, " marker"]) -> Float[Array, "marker marker"]:
-    """Return the geometric mean of the values of every two markers."""
+    """Return the geometric mean of the values of every two markers, in their unit."""
     return np.asarray(np.sqrt(values[:, None] * values))
 
 

@@ -25,7 +25,7 @@ class CorruptionState:
 
     @property
     def sensor_position(self) -> Float[Array, "frame sensor 3"]:
-        """The positions of the sensors, as a view that can be written to."""
+        """The positions of the sensors in metres, as a view that can be written to."""
         return self.T_world_sensor[..., :3, 3]
 
     @property
@@ -34,7 +34,7 @@ class CorruptionState:
         return self.T_world_sensor[..., :3, :3]
 
     def positions(self) -> tuple[tuple[str, Array], tuple[str, Array]]:
-        """Return the positions of markers and of sensors, each with its item's name."""
+        """Return the positions of markers and of sensors, in metres, by kind."""
         return ("marker", self.points), ("sensor", self.sensor_position)
 
     def items_on(

@@ -178,7 +178,7 @@ def _poses(
 def _translations(
     channels: AmcChannels, name: str, values: np.ndarray
 ) -> Float[np.ndarray, "frame 3"]:
-    """Return the translations of a bone along its own axes; zero where it has none."""
+    """Return translations of a bone along its axes, in the file's unit, or zero."""
     translations = np.zeros((len(values), 3))
     for i, dof in enumerate(channels.dof[name]):
         if dof[0] == "t":

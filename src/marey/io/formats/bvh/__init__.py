@@ -278,6 +278,7 @@ def _round_rate(seconds: float, text: str) -> float:
 def _positions(
     tree: BvhTree, values: np.ndarray, joint: int
 ) -> Float[np.ndarray, "frame 3"]:
+    """Return a joint in its parent, in the unit of the file."""
     positions = np.repeat(tree.offset[None, joint], len(values), axis=0)
     for channel, axis in tree.translations[joint]:
         positions[:, axis] = values[:, channel]
@@ -287,7 +288,7 @@ def _positions(
 def _world_poses(
     motion: Motion, moving: Mapping[int, np.ndarray]
 ) -> Float[np.ndarray, "frame joint 4 4"]:
-    """Return T_world_joint where some joints move against their parents."""
+    """Return T_world_joint, in metres, where some joints move against their parents."""
     T = np.empty((*motion.wxyz.shape[:2], 4, 4))
     T[:, 0] = motion.T_world_root
     R = geometry.matrix_from_quat(motion.wxyz)
