@@ -150,7 +150,6 @@ def _line_frame(
     line: Float[Array, "*frame 3"], across: Float[Array, "*frame 3"]
 ) -> Float[Array, "*frame 3 3"]:
     """Return axes: x along a line, y as near as it can be to the direction across."""
-    x = line / np.linalg.norm(line, axis=-1, keepdims=True)
-    z = np.cross(x, across)
-    z = z / np.linalg.norm(z, axis=-1, keepdims=True)
+    x = geometry.unit_vectors(line)
+    z = geometry.unit_vectors(np.cross(x, across))
     return np.stack([x, np.cross(z, x), z], axis=-1)

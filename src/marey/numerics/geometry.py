@@ -48,6 +48,14 @@ def lengths(vectors: Vectors) -> Float[Array, "*batch"]:
     return np.asarray(np.sqrt(x * x + y * y + z * z))
 
 
+def unit_vectors(
+    vectors: Float[Array, "*batch number"],
+) -> Float[Array, "*batch number"]:
+    """Return the vectors with length one; NaN for those of length zero."""
+    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.asarray(vectors / np.where(length > 0.0, length, np.nan))
+
+
 def cross(left: Vectors, right: Vectors) -> Vectors:
     """Return the cross products of vectors, as `np.cross` but faster."""
     x = left[..., 1] * right[..., 2] - left[..., 2] * right[..., 1]

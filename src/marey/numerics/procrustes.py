@@ -296,7 +296,7 @@ def shortest_rotations(
     across = geometry.cross(start, other)
     half_turn = np.concatenate([np.zeros_like(w), across], axis=-1)
     q = np.where(w < 1e-12, half_turn, q)
-    return np.asarray(q / np.linalg.norm(q, axis=-1, keepdims=True))
+    return geometry.unit_vectors(q)
 
 
 def _cumulative_product(wxyz: Array) -> Array:
@@ -306,4 +306,4 @@ def _cumulative_product(wxyz: Array) -> Array:
         later = geometry.quat_multiply(wxyz[step:], wxyz[:-step])
         wxyz = np.concatenate([wxyz[:step], later])
         step *= 2
-    return np.asarray(wxyz / np.linalg.norm(wxyz, axis=-1, keepdims=True))
+    return geometry.unit_vectors(wxyz)

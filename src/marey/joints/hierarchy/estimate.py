@@ -14,7 +14,6 @@ import numpy as np
 
 from marey.bodies import Bodies
 from marey.errors import DataError, OptionError
-from marey.joints.axes_from_points import unit_vectors
 from marey.joints.hierarchy.root_to_leaf import (
     AxesMethod,
     BodyConstants,
@@ -222,7 +221,7 @@ def _skeleton_from_poses(
     labels, marker_joint, marker_offset = _markers(
         bodies, constants, T, stacked, R_rest
     )
-    along = unit_vectors(offset)
+    along = geometry.unit_vectors(offset)
     variance = np.einsum("ji,jik,jk->j", along, covariance, along)
     return Skeleton(
         names=tuple(bodies.names[part.body] for part in constants),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from marey.numerics import Array, Float, Int
+from marey.numerics import Array, Float, Int, geometry
 from marey.synth.corruption.options import Corruption
 from marey.synth.truth import CorruptionEvent, Truth
 
@@ -65,5 +65,4 @@ class CorruptionState:
 
 def random_directions(rng: np.random.Generator, count: int) -> Float[Array, "count 3"]:
     """Return unit vectors, uniformly distributed on the sphere."""
-    v = rng.normal(size=(count, 3))
-    return np.asarray(v / np.linalg.norm(v, axis=-1, keepdims=True))
+    return geometry.unit_vectors(rng.normal(size=(count, 3)))

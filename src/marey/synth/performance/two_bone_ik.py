@@ -16,9 +16,8 @@ def frame_from_directions(
     The y axis is the part of `second` perpendicular to `first`.
     """
     first, second = np.broadcast_arrays(first, second)
-    x = first / np.linalg.norm(first, axis=-1, keepdims=True)
-    y = second - np.sum(second * x, axis=-1, keepdims=True) * x
-    y = y / np.linalg.norm(y, axis=-1, keepdims=True)
+    x = geometry.unit_vectors(first)
+    y = geometry.unit_vectors(second - np.sum(second * x, axis=-1, keepdims=True) * x)
     return np.stack([x, y, np.cross(x, y)], axis=-1)
 
 
