@@ -42,7 +42,7 @@ SCALE_REDUCTION = 4.0
 """Factor by which each iteration reduces the Geman-McClure scale. Higher rejects
 outliers earlier, at the risk of rejecting the wrong ones. Chosen by hand."""
 
-TINY = 1e-9
+TINY_SD_M = 1e-9
 """Smallest standard deviation of a distance, in metres; smaller is rounding."""
 
 MAX_ERROR_RATIO = 4.0
@@ -228,7 +228,7 @@ def _expected_change(
     In metres. It grows with the number of frames up to the deviation over the take; its
     minimum is the deviation of the steadiest neighbour.
     """
-    sd = np.clip(neighbours.distance_sd[marker], TINY, 1.0 / TINY)
+    sd = np.clip(neighbours.distance_sd[marker], TINY_SD_M, 1.0 / TINY_SD_M)
     share = np.minimum(np.abs(n_frames) / neighbours.correlation_frames, 1.0)[:, None]
     return np.asarray(np.hypot(sd[:, :1], share * sd))
 

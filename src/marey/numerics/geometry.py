@@ -20,7 +20,7 @@ Rotations = Float[Array, "*#batch 3 3"]
 Transforms = Float[Array, "*#batch 4 4"]
 
 # Sines below this may have lost digits to underflow; the angle is then the sine.
-TINY = 1e-150
+TINY_SINE = 1e-150
 
 # Below this angle (radians) quotients of vanishing terms are replaced by their limits.
 TINY_ANGLE = 1e-4
@@ -81,7 +81,7 @@ def quat_log(wxyz: Quats) -> Vectors:
     wxyz = np.where(wxyz[..., :1] < 0.0, -wxyz, wxyz)
     w, v = wxyz[..., :1], wxyz[..., 1:]
     sine = np.linalg.norm(v, axis=-1, keepdims=True)
-    tiny = sine < TINY
+    tiny = sine < TINY_SINE
     angle = 2.0 * np.arctan2(sine, w)
     return np.asarray(v * np.where(tiny, 2.0, angle / np.where(tiny, 1.0, sine)))
 

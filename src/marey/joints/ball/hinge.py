@@ -30,7 +30,7 @@ ALTERNATING_ITERATIONS, GAUSS_NEWTON_ITERATIONS = 6, 10
 """Rounds in which each axis is solved for with the other held, and then Gauss-Newton
 steps for both."""
 
-TINY = 1e-6
+TINY_DAMPING_SHARE = 1e-6
 """Damping of these steps over the trace of the Hessian."""
 
 
@@ -175,7 +175,7 @@ def _gauss_newton_step(W: Array, axis_a: Array, axis_b: Array) -> tuple[Array, A
     JW = np.swapaxes(jacobian, -1, -2) @ W
     gradient = (JW @ _outer(axis_a, axis_b)[..., None])[..., 0]
     hessian = JW @ jacobian
-    damping = 1e-9 + TINY * np.trace(hessian, axis1=-2, axis2=-1)
+    damping = 1e-9 + TINY_DAMPING_SHARE * np.trace(hessian, axis1=-2, axis2=-1)
     hessian = hessian + damping[..., None, None] * np.eye(4)
     step = -np.linalg.solve(hessian, gradient[..., None])
     return (

@@ -292,7 +292,7 @@ def _classify(
     freedom = ball.freedom
     limit = chi_squared_quantile(FALSE_ALARM_RATE, round(freedom)) / freedom
     limit *= 1.0 + NOISE_UNCERTAINTY
-    rounding = algebraic.ROUNDING * value[-1]
+    rounding = algebraic.ROUNDING_SHARE * value[-1]
     ball_noise, hinge_noise = (max(fit.variance, rounding) for fit in (ball, hinge))
     at_rest = _rest_noise_ratio(freedom) * min(ball_noise, hinge_noise)
     if (
@@ -332,7 +332,7 @@ def _why_no_fit(moments: SphereMoments) -> str:
         return "the positions are too large for numbers"
     size = np.trace(moments.covariance)
     farthest = np.sum(moments.mean**2, axis=-1).max()
-    if size <= algebraic.ROUNDING**2 * farthest:
+    if size <= algebraic.ROUNDING_SHARE**2 * farthest:
         return "all positions coincide"
     return ""
 

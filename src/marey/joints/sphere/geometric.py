@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from marey.joints.noise import MIN_INFORMATION_SHARE, BodyNoise
-from marey.joints.sphere.algebraic import ROUNDING, Basis, Center
+from marey.joints.sphere.algebraic import ROUNDING_SHARE, Basis, Center
 from marey.joints.sphere.sandwich import sandwich_covariance
 from marey.numerics import Float
 from marey.numerics.resampling import evenly_spaced
@@ -176,7 +176,7 @@ def refine_center(points: Points, center: Center, basis: Basis) -> Center:
 
     P = basis @ basis.T
     points = np.ascontiguousarray(points)
-    limits = ROUNDING, TINY_STEP, MAX_ITERATIONS
+    limits = ROUNDING_SHARE, TINY_STEP, MAX_ITERATIONS
     found = radii_kernel.refine_center(points, center, P, *limits)
     return np.asarray(found)
 
@@ -273,7 +273,7 @@ def estimating_equation(
 def _radius_variance(sums: "RadiusSums") -> float:
     """Return the mean squared error of a radius, in square metres."""
     square = float(sums.square.sum()) / max(float(sums.count.sum()), 1.0)
-    return square + ROUNDING * float(sums.radius.max()) ** 2
+    return square + ROUNDING_SHARE * float(sums.radius.max()) ** 2
 
 
 def _hessian(sums: "RadiusSums") -> Float[np.ndarray, "marker directions directions"]:
@@ -325,7 +325,7 @@ def limit_noise_share(
     from marey.joints.sphere import radii_kernel  # numba is slow to import
 
     both = np.ascontiguousarray(hessian), np.ascontiguousarray(observed)
-    found = radii_kernel.limit_noise_share(*both, MIN_INFORMATION_SHARE, ROUNDING)
+    found = radii_kernel.limit_noise_share(*both, MIN_INFORMATION_SHARE, ROUNDING_SHARE)
     return np.asarray(found)
 
 
@@ -340,7 +340,7 @@ def _expected_score(
     return np.asarray(expected_score(*values) @ basis)
 
 
-def inverse(H: np.ndarray, rcond: float = ROUNDING) -> np.ndarray:
+def inverse(H: np.ndarray, rcond: float = ROUNDING_SHARE) -> np.ndarray:
     """Return the pseudo-inverse of a symmetric matrix."""
     from marey.joints.sphere.symmetric_kernel import pseudo_inverse
 

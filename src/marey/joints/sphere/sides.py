@@ -12,7 +12,7 @@ import numpy as np
 
 from marey.joints.ball.closed_form import FREE_SD_M
 from marey.joints.noise import BodyNoise, PoseNoise
-from marey.joints.sphere.algebraic import ROUNDING, AlgebraicFit
+from marey.joints.sphere.algebraic import ROUNDING_SHARE, AlgebraicFit
 from marey.joints.sphere.fit import (
     MIN_POSITIONS,
     KindChoice,
@@ -387,7 +387,7 @@ class _ResidualForm:
         square = self._square + x @ (x - 2.0 * self._mean - 2.0 * self._M @ y)
         square += y @ (self._G @ y + 2.0 * self._in_b)
         size = np.mean(np.sum(centers**2, axis=1))
-        return float(max(square, 0.0) / len(x) + ROUNDING * size)
+        return float(max(square, 0.0) / len(x) + ROUNDING_SHARE * size)
 
     def equation(self, centers: Centers) -> tuple[Array, Array]:
         """Return the sum of the scores and the Hessian, without their noise bias."""
