@@ -353,6 +353,7 @@ def _curve_rotations(
 def _curve_points(
     points: np.ndarray, frame: np.ndarray, share: np.ndarray
 ) -> np.ndarray:
+    """Return points between frames on cubic Hermite curves, exact in the frames."""
     if len(points) < 2:
         return np.repeat(points, len(frame), axis=0)
     step = np.diff(points, axis=0)

@@ -237,6 +237,7 @@ class Take(EvenlySampled):
         _mask_missing(self, "T_world_sensor")
 
     def _check(self) -> None:
+        """Raise an error if arrays differ in size, or rate or start are no numbers."""
         markers = (len(self.points), len(self.labels))
         sensors = (len(self.points), len(self.sensor_names))
         sizes = {"points": markers, "filled": markers, "T_world_sensor": sensors}

@@ -198,6 +198,7 @@ def fit_problem(
 def _initialise(
     problem: CalibrationProblem, options: CalibrateOptions
 ) -> Initialisation:
+    """Return initial parameters and priors: known bones, a person, or any skeleton."""
     model, parameters = problem.model, problem.parameters
     if options.keep_bones:
         return init_from_known_skeleton(problem, options.known_markers)

@@ -397,6 +397,7 @@ class Estimate:
 
 
 def _parameter_columns(model: KinematicModel) -> ParameterColumns:
+    """Return the columns, segment by segment: joint offset, axes, marker offsets."""
     n, column = len(model.names), 0
     start, end = np.zeros(n, int), np.zeros(n, int)
     joint_offset = np.full((n, 3), -1)
@@ -419,6 +420,7 @@ def _parameter_columns(model: KinematicModel) -> ParameterColumns:
 
 
 def _calibration_tables(model: KinematicModel) -> "CalibrationTables":
+    """Return parents, paths, columns and constraints as arrays for the kernels."""
     from marey.calibration.solver.frame_equations_kernel import CalibrationTables
 
     columns = model.columns

@@ -455,6 +455,7 @@ def motion_as_take(
 
 
 def _is_plausible(what: str, stated: str) -> bool:
+    """Return whether a stated unit, up axis or rate can be right."""
     if what == "unit":
         return stated in units_axes.METRES_PER_UNIT
     if what == "up":

@@ -141,6 +141,7 @@ def synchronise_sensors(take: Take, offset: TimeOffset | None) -> Take:
 
 
 def _offset_finding(take: Take, offset: TimeOffset | None) -> Finding:
+    """Return the finding about the delay of the sensors, in seconds."""
     if offset is None:
         message = (
             "no sensor moves with a body of markers: equal clocks are assumed; "

@@ -106,6 +106,7 @@ SceneParts = tuple[tuple[Figure, ...], tuple[Motion, ...], tuple[Link, ...]]
 
 
 def _together(people: People, seconds: float, rate: float, seed: int) -> SceneParts:
+    """Return two people who move side by side."""
     motions = tuple(
         _transform_motion(
             figure.perform("walk", seconds=seconds, rate=rate, seed=2 * seed + i),
@@ -127,6 +128,7 @@ def _facing(people: People, distance: float) -> tuple[Array, Array]:
 
 
 def _handover(people: People, seconds: float, rate: float, seed: int) -> SceneParts:
+    """Return two people, one of whom gives the other a stick."""
     times = sample_times(seconds, rate)
     middle = 0.5 * seconds
     stick = prop()
@@ -187,6 +189,7 @@ def _extended_hand(pitch: float) -> Float[Array, "3 3"]:
 
 
 def _clasp(people: People, seconds: float, rate: float, seed: int) -> SceneParts:
+    """Return two people who shake hands."""
     times = sample_times(seconds, rate)
     start, end = 0.25 * seconds, 0.75 * seconds
     height = 0.60 * people[0].height

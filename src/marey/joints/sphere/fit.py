@@ -338,6 +338,7 @@ def _why_no_fit(moments: SphereMoments) -> str:
 
 
 def _no_sphere(moments: SphereMoments, reason: str) -> Sphere:
+    """Return a sphere without a centre, and why there is none."""
     spread = np.full(3, np.nan)
     if moments.count.any() and np.isfinite(moments.second).all():
         value = np.linalg.eigvalsh(moments.covariance)

@@ -126,6 +126,7 @@ def _read(file: File) -> tuple[Motion, Mapping[int, np.ndarray]]:
 
 
 def _build_tree(file: File, joints: Sequence[BvhJoint]) -> BvhTree:
+    """Return offsets, names and channels of all joints, parents first."""
     first = np.cumsum([0, *(len(joint.channels) for joint in joints)])
     used = [
         i
@@ -171,6 +172,7 @@ def _skeleton(
     offset: Float[np.ndarray, "joint 3"],
     R: Float[np.ndarray, "3 3"],
 ) -> Skeleton:
+    """Return the skeleton, joints that move against their parents in the middle."""
     for joint, positions in moving.items():
         if joint > 0 and len(positions):
             offset[joint] = positions[0] + (positions - positions[0]).mean(axis=0)
@@ -253,6 +255,7 @@ def _whole_rows(
 
 
 def _rate(file: File, frame_time: str) -> Fact:
+    """Return the rate (Hz) that the frame time states, or the assumed one."""
     seconds = numbers.parse_number(frame_time)
     stated = None
     if (
