@@ -356,6 +356,44 @@ def test_every_method_meets_the_contract(method):
     assert isinstance(module.check_suitability(TASK), Suitability)
 
 
+@pytest.fixture(scope="module")
+def exact():
+    """An exact take for each method, and the option it needs; "" for other methods."""
+    walk = synth.human().record("walk", seconds=2.0, rate=50.0, sensors=True)
+    joints = walk.truth.motion.skeleton.names
+    members: dict[str, list[str]] = {}
+    for label, joint in zip(walk.labels, walk.truth.marker_joint, strict=True):
+        members.setdefault(joints[joint], []).append(label)
+    bare = replace(walk, T_world_sensor=np.zeros((100, 0, 4, 4)), sensor_names=())
+    centers = walk.truth.motion.T_world_joint()[..., :3, 3]
+    return {
+        "template": (bare, {"bodies": members}),
+        "sensors": (walk.select([]), None),
+        "labels": (bare, None),
+        "keypoints": (marey.Take(rate=50.0, points=centers, labels=joints), None),
+        "": (unlabelled(record(seconds=2.0).points), None),
+    }
+
+
+@pytest.mark.parametrize("method", REGISTRY)
+def test_every_method_gives_all_takes_the_same_bodies_that_carry_their_markers(
+    method, exact
+):
+    """To 2 cm, since bodies of labels and keypoints span joints that hardly move."""
+    take, template = exact.get(method, exact[""])
+    takes = (take, take.cut(10, 90))
+    found = segment(takes, method=method, template=template)
+    assert found[0].names == found[1].names == tuple(dict.fromkeys(found[0].names))
+    for bodies, source in zip(found, takes, strict=True):
+        assert len(bodies.names) > 1
+        assert np.isfinite(bodies.T_world_body).all()
+        owned = np.flatnonzero(bodies.marker_body >= 0)
+        owned = owned[bodies.determined[bodies.marker_body[owned]]]
+        T = bodies.T_world_body[:, bodies.marker_body[owned]]
+        there = geometry.apply(T, bodies.marker_offset[owned])
+        np.testing.assert_allclose(there, source.points[:, owned], atol=0.02)
+
+
 def test_auto_is_the_first_method_that_suits(dancer, monkeypatch):
     """A method that is added in front of all others is asked first."""
     added = SimpleNamespace(
