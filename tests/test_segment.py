@@ -30,12 +30,12 @@ from marey.segmentation.clusters.model_selection import (
 from marey.segmentation.clusters.overlap import (
     MAX_BODIES_PER_MARKER,
     MEMBERSHIP_PRICE,
-    _complete_linkage,
-    _without_subsets,
+    complete_linkage,
     improve_cover,
     overlapping_bodies,
     owning_bodies,
     pair_single_markers,
+    without_subsets,
 )
 from marey.segmentation.clusters.pair_statistics import (
     PairStats,
@@ -181,7 +181,7 @@ def test_bodies_within_others_are_left_out_whatever_rows_are_empty(rng):
         cover = rng.random((9, 5)) < 0.4
         cover[rng.random(9) < 0.3] = False
         sets = [set(np.flatnonzero(row)) for row in cover]
-        for i, row in enumerate(_without_subsets(cover)):
+        for i, row in enumerate(without_subsets(cover)):
             others = (j for j in range(9) if j != i and sets[i] <= sets[j])
             needless = any(sets[i] < sets[j] or j < i for j in others)
             np.testing.assert_array_equal(row, cover[i] & (not needless))
@@ -190,9 +190,9 @@ def test_bodies_within_others_are_left_out_whatever_rows_are_empty(rng):
 def test_markers_with_positive_odds_of_all_pairs_are_one_body(rng):
     odds = rng.random((6, 6)) + 1e-9
     odds = np.triu(odds, 1) + np.triu(odds, 1).T
-    assert _complete_linkage(odds).tolist() == [[True] * 6]
+    assert complete_linkage(odds).tolist() == [[True] * 6]
     odds[1, 4] = odds[4, 1] = -1e-9
-    assert len(_complete_linkage(odds)) == 2
+    assert len(complete_linkage(odds)) == 2
 
 
 @pytest.mark.parametrize("n_markers", [7, 12])

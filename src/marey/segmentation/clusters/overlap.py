@@ -68,7 +68,7 @@ def _find_cover(odds: Float[Array, "marker marker"]) -> Members:
     covers = []
     for part in members_of_labels(connected_components(odds > 0.0)[1]):
         inside = odds[np.ix_(part, part)]
-        found = improve_cover(inside, _complete_linkage(inside))
+        found = improve_cover(inside, complete_linkage(inside))
         covers.append(np.zeros((len(found), len(odds)), dtype=bool))
         covers[-1][:, part] = found
     cover = np.concatenate(covers)
@@ -96,7 +96,7 @@ def improve_cover(
         gain, changed = _best_change(odds, cover)
         if gain < MIN_GAIN:
             break
-        cover = _without_subsets(changed)
+        cover = without_subsets(changed)
     return cover[cover.any(axis=1)]
 
 
@@ -169,7 +169,7 @@ def _gains(
     )
 
 
-def _without_subsets(cover: Members) -> Members:
+def without_subsets(cover: Members) -> Members:
     """Return the cover without bodies that are subsets of another, or repeat one."""
     rows = np.flatnonzero(cover.any(axis=1))
     bodies = cover[rows].astype(float)
@@ -183,7 +183,7 @@ def _without_subsets(cover: Members) -> Members:
     return cover
 
 
-def _complete_linkage(odds: Float[Array, "marker marker"]) -> Members:
+def complete_linkage(odds: Float[Array, "marker marker"]) -> Members:
     """Return bodies all of whose pairs have positive log odds (complete linkage)."""
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
