@@ -25,7 +25,7 @@ lower values make them stiff and unstable. Chosen by hand."""
 
 BODY_MASS_INDEX = 22.5
 """Mass of a person over the square of the height, in kg/m^2. Higher makes people
-heavier. That of a slender person."""
+heavier. That of a slender person, chosen by hand."""
 
 SEGMENT_MASS_FRACTIONS = {
     vrm.HIPS: 0.1117,

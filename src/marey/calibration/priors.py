@@ -56,7 +56,7 @@ ABOVE = {
 
 HIP_WIDTH_OF_STATURE, HIP_WIDTH_OF_STATURE_SD = 0.100, 0.08
 """Distance of the hip joints as a share of the stature, and its relative standard
-deviation. Lower pulls the hips towards the usual width."""
+deviation. Lower pulls the hips towards the usual width. Chosen by hand."""
 
 EQUAL_BONES_SD_M = 0.005
 """Standard deviation of the difference of left and right bones, in metres. Lower makes

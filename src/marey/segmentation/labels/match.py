@@ -40,8 +40,8 @@ MIN_BODIES = 3
 recognises fewer small sets. Chosen by hand."""
 
 MIN_MARKERS_PER_BODY = 1.5
-"""Mean number of markers per body: sets with fewer are joints, not markers. Chosen by
-hand."""
+"""Mean number of markers per body: sets with fewer are joints, not markers. Higher
+takes more sets for joints. Chosen by hand."""
 
 MAX_MISPLACED_FRACTION = 0.25
 """Fraction of the markers that may disagree with their labels before all labels are
