@@ -36,7 +36,8 @@ unobserved."""
 
 WEAK_PRIOR = 0.1 / UNKNOWN_ANGLE_SD**2
 """Information on every angle beside that of the targets, in 1 / rad^2: so little that
-an angle of which nothing is known stays unknown."""
+an angle of which nothing is known stays unknown. Higher reports it as known. Chosen by
+hand."""
 
 MAX_WEIGHT = 1e6
 """Largest weight of a target beside that prior, in 1 / m^2 and 1 / rad^2. Weights above
