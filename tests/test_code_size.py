@@ -14,7 +14,8 @@ SOURCE = Path(marey.__file__).parent
 ASSIGNED = ast.Assign | ast.AnnAssign
 
 EFFECT = re.compile(
-    r"\b(higher|lower|raised|raising|more|longer|wider|further|half|decides|faster|with \d)\b",
+    r"\b(higher|lower|raised|raising|more|longer|wider|further|faster|half|decides)\b"
+    r"|\bwith \d",
     re.IGNORECASE,
 )
 """Words that say what a larger or smaller value would do."""
