@@ -78,12 +78,16 @@ def _find_cover(odds: Float[Array, "marker marker"]) -> Members:
 def improve_cover(
     odds: Float[Array, "marker marker"], members: Members
 ) -> Bool[Array, "fewer marker"]:
-    """Return a cover of the markers by bodies that no single change improves.
+    r"""Return a cover of the markers by bodies that no single change improves.
 
-    The value of a cover is the sum of the log odds of all pairs that share at least one
-    body, less a price for every membership. Greedy ascent: each step makes the change
-    of largest gain. In a change, a marker joins a body, leaves it or moves to another;
-    two bodies merge; or two markers open a new body.
+    The value of a cover is the sum of the log odds :math:`o` of all pairs that share at
+    least one body :math:`B`, less a price :math:`\pi` for every membership,
+
+    .. math:: \sum_{i < j,\ \exists B: i, j \in B} o_{ij} - \pi \sum_B |B|.
+
+    Greedy ascent: each step makes the change of largest gain. In a change, a marker
+    joins a body, leaves it or moves to another; two bodies merge; or two markers open a
+    new body.
 
     Args:
         odds: Log odds of one body for every two markers, zero on the diagonal.
