@@ -162,7 +162,7 @@ def fit_sphere(
     )
     if start.reason:
         return start
-    sphere = complete_fit(
+    sphere = refine_sphere(
         points, moments, start, estimator, axis_given=axis is not None
     )
     if estimator == "geometric":
@@ -175,7 +175,7 @@ def fit_sphere(
     return _with_free_axis(replace(sphere, covariance=covariance))
 
 
-def complete_fit(
+def refine_sphere(
     points: Float[np.ndarray, "frame marker 3"],
     moments: SphereMoments,
     start: Sphere,

@@ -82,7 +82,9 @@ class EstimatingEquation:
     @property
     def influence(self) -> Float[np.ndarray, "frame directions"]:
         """Influence of each frame on the centre, in metres."""
-        return np.asarray(self.score.sum(axis=1) @ inverse(self.hessian.sum(axis=0)))
+        return np.asarray(
+            self.score.sum(axis=1) @ pseudo_inverse(self.hessian.sum(axis=0))
+        )
 
     @property
     def disagreement(self) -> Float[np.ndarray, "directions directions"]:
@@ -109,7 +111,7 @@ def sum_chi_squares(score: Scores) -> tuple[float, int]:
     square, freedom = 0.0, 0
     for m in range(score.shape[1]):
         covariance, total = sandwich_covariance(score[:, m]), score[:, m].sum(axis=0)
-        square += float(total @ inverse(covariance, 1e-9) @ total)
+        square += float(total @ pseudo_inverse(covariance, 1e-9) @ total)
         freedom += count_rank(covariance, len(total) * np.finfo(float).eps)
     return square, freedom
 
@@ -140,7 +142,9 @@ def marker_disagreement(
         return np.zeros_like(hessian)
     if chi_squared_survival(square, freedom) >= DISAGREEMENT_LEVEL:
         return np.zeros_like(hessian)
-    steps = np.stack([inverse(hessian - of_markers[m]) @ score[m] for m in range(n)])
+    steps = np.stack(
+        [pseudo_inverse(hessian - of_markers[m]) @ score[m] for m in range(n)]
+    )
     return np.asarray((1.0 - 1.0 / n) * steps.T @ steps)
 
 
@@ -194,7 +198,7 @@ def remove_axis_bias(
 
     def step(moved: Center) -> Center:
         equation = RadiusEquation.at(points, moved, basis, bias)
-        return np.asarray(basis @ inverse(equation.hessian) @ equation.score)
+        return np.asarray(basis @ pseudo_inverse(equation.hessian) @ equation.score)
 
     return take_newton_steps(step, center, farthest_position(points, center))
 
@@ -340,8 +344,8 @@ def _expected_score(
     return np.asarray(expected_score(*values) @ basis)
 
 
-def inverse(H: np.ndarray, rcond: float = ROUNDING_SHARE) -> np.ndarray:
+def pseudo_inverse(H: np.ndarray, rcond: float = ROUNDING_SHARE) -> np.ndarray:
     """Return the pseudo-inverse of a symmetric matrix."""
-    from marey.joints.sphere.symmetric_kernel import pseudo_inverse
+    from marey.joints.sphere import symmetric_kernel  # numba is slow to import
 
-    return np.asarray(pseudo_inverse(np.ascontiguousarray(H), rcond))
+    return np.asarray(symmetric_kernel.pseudo_inverse(np.ascontiguousarray(H), rcond))

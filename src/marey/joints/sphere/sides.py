@@ -18,8 +18,8 @@ from marey.joints.sphere.fit import (
     KindChoice,
     Sphere,
     SphereEstimator,
-    complete_fit,
     fit_sphere_to_moments,
+    refine_sphere,
 )
 from marey.joints.sphere.geometric import (
     AxisNoiseBias,
@@ -27,9 +27,9 @@ from marey.joints.sphere.geometric import (
     axis_noise_bias,
     estimating_equation,
     farthest_position,
-    inverse,
     limit_noise_share,
     marker_disagreement,
+    pseudo_inverse,
     radial_scatter,
     remove_axis_bias,
     sum_chi_squares,
@@ -148,7 +148,7 @@ def fit_one_side(
     """
     points, sphere = paths.points, start
     if not start.reason:
-        sphere = complete_fit(
+        sphere = refine_sphere(
             points, paths.moments, start, estimator, axis_given=axis_given
         )
     side = OneSidedFit(
@@ -292,7 +292,7 @@ def fit_both_centers(
         hessian = hessian + block_diagonal(
             *(part.hessian / part.variance for part in parts)
         )
-        return np.asarray(basis @ inverse(hessian) @ score)
+        return np.asarray(basis @ pseudo_inverse(hessian) @ score)
 
     start = np.concatenate([side.center for side in sides])
     centers = take_newton_steps(step, start, farthest).reshape(2, 3)
@@ -326,7 +326,7 @@ def _covariance(
     each, total = np.concatenate(of_markers), np.concatenate(totals)
     hessian = hessian + each.sum(axis=0)
     disagreement = marker_disagreement(hessian, each, total, square, freedom)
-    covariance = sandwich_covariance(score @ inverse(hessian))
+    covariance = sandwich_covariance(score @ pseudo_inverse(hessian))
     return np.asarray(covariance + disagreement)
 
 
