@@ -433,7 +433,20 @@ def best_pose(skeleton, root, turns, points, sensors, sds):
 # --- bodies of markers ----------------------------------------------------------------
 
 
-def pair_statistics(points, n_blocks=10):
+def median_of_neighbours(values, n_neighbours):
+    """Median of the known values around each frame; NaN where it is not known."""
+    half = n_neighbours // 2
+    return np.array(
+        [
+            np.nanmedian(values[max(f - half, 0) : f + half + 1])
+            if np.isfinite(values[f])
+            else np.nan
+            for f in range(len(values))
+        ]
+    )
+
+
+def pair_statistics(points, n_blocks=10, n_neighbours=1):
     """Spread and median of all distances, part by part of the take."""
     n_markers = points.shape[1]
     spread, distance = np.zeros((2, n_markers, n_markers))
@@ -442,6 +455,7 @@ def pair_statistics(points, n_blocks=10):
             if i == j:
                 continue
             away = np.linalg.norm(points[:, i] - points[:, j], axis=-1)
+            away = median_of_neighbours(away, n_neighbours)
             away = away[np.isfinite(away)]
             n = len(away)
             cuts = [b * n / n_blocks for b in range(n_blocks + 1)]

@@ -608,8 +608,8 @@ def test_a_dog_gets_four_legs_and_a_tail():
     assert {f"{side}UpperLeg" for side in sides} <= set(named.names)
 
 
-def test_an_animal_whose_trunk_is_one_body_is_no_person():
-    """Hips and chest that never moved against each other: four legs on one body."""
+def animal():
+    """Positions and bones of an animal whose hips and chest are one body."""
     positions = {"trunk": (0.0, 0.0, 0.5), "neck": (0.45, 0.0, 0.65)}
     positions |= {"head": (0.55, 0.0, 0.75), "tail": (-0.45, 0.0, 0.6)}
     bones = [("trunk", "neck"), ("neck", "head"), ("trunk", "tail")]
@@ -619,7 +619,22 @@ def test_an_animal_whose_trunk_is_one_body_is_no_person():
             for name, z in zip(leg, (0.4, 0.2, 0.03), strict=True):
                 positions[name] = (x, y, z)
             bones += zip(("trunk", *leg), leg, strict=False)
+    return positions, bones
+
+
+def test_an_animal_whose_trunk_is_one_body_is_no_person():
+    """Hips and chest that never moved against each other: four legs on one body."""
+    positions, bones = animal()
     named = names_of(positions, bones)
     legs = [name for name in positions if "Leg" in name or "Foot" in name]
     assert {name: named[name] for name in legs} == {name: name for name in legs}
     assert (named["trunk"], named["tail"]) == ("Hips", "Tail")
+
+
+def test_who_bends_down_with_a_stick_on_the_ground_is_no_animal():
+    """One hand holds a stick that reaches the ground, the other one nothing."""
+    positions, bones = animal()
+    positions["FrontRightFoot"] = (0.3, -0.1, 0.24)
+    _, figure = still_figure(positions, bones)
+    naming = find_names(figure)
+    assert naming is None or naming.kind != "quadruped"

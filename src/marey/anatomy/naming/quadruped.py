@@ -49,6 +49,10 @@ def name_quadruped(figure: NamingInput) -> Naming | None:
     ]
     if min(sizes) < 2 or abs(sizes[0] - sizes[1]) > 1 or abs(sizes[2] - sizes[3]) > 1:
         return None
+    if not all(
+        _stands(figure, leg) for pair in pairs for leg in _legs(figure, pair, head)
+    ):
+        return None
     front, hind = sorted(pairs, key=lambda pair: _distance_to_head(figure, pair, head))
     trunk = _shoulders(figure, front, head) - _shoulders(figure, hind, head)
     if _slope(trunk) > MAX_TRUNK_SLOPE:
@@ -61,6 +65,16 @@ def _legs(figure: NamingInput, pair: Pair, head: int) -> list[list[int]]:
     """Return the bodies of both legs of a pair, from the trunk to the feet."""
     junction = figure.junction(pair, head)
     return [figure.path(junction, foot)[1:] for foot in pair]
+
+
+def _stands(figure: NamingInput, leg: list[int]) -> bool:
+    """Return whether the foot of a leg is nearer to the ground than to the trunk.
+
+    The ground is as high as the lowest body. A hand of a person who bends down is not.
+    """
+    height = figure.heights(UP)
+    upper, foot = height[[leg[0], leg[-1]]] - np.nanmin(height)
+    return bool(foot < 0.5 * upper)
 
 
 def _shoulders(

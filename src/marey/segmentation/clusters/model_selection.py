@@ -23,8 +23,10 @@ from marey.segmentation.clusters.overlap import overlapping_bodies, owning_bodie
 from marey.segmentation.clusters.pair_statistics import (
     INTERCEPT,
     MIN_GAIN,
+    WHITE_NEIGHBOURS,
     Members,
     PairStats,
+    has_white_noise,
     log_odds,
     members_of_labels,
     pair_statistics,
@@ -34,7 +36,7 @@ from marey.segmentation.clusters.spectral import spectral_labels
 LONG_BLOCKS = 3
 """Number of blocks of time of half of the clusterings that are tried. Long blocks take
 less of the motion of skin for joints than `N_BLOCKS` short ones, and see less of joints
-that move for a moment."""
+that move for a moment. Where noise is white, these clusterings see less of it, too."""
 
 LARGER_BODIES = 1.0
 """Log odds that are added to the intercept for half of the overlapping clusterings.
@@ -112,9 +114,10 @@ def try_clusterings(
 ) -> list[Clustering]:
     """Return the clusterings of unlabelled markers that the choice is among."""
     errors = PredictionErrors(takes, stats) if errors is None else errors
+    n_neighbours = WHITE_NEIGHBOURS if has_white_noise(stats, takes) else 1
     return [
         clustering
-        for some in (stats, pair_statistics(takes, LONG_BLOCKS))
+        for some in (stats, pair_statistics(takes, LONG_BLOCKS, n_neighbours))
         for clustering in _clusterings(some, errors)
     ]
 

@@ -10,13 +10,15 @@ from marey.numerics.median_kernel import select_between
 
 
 @njit(cache=True, parallel=True)
-def pair_spreads(positions, seen, pairs, n_blocks, low, high, width):
+def pair_spreads(positions, seen, pairs, n_neighbours, n_blocks, low, high, width):
     """Return spread, median and number of common frames of each pair's distance.
 
     Args:
-        positions: (marker, 3, frame) in metres, arbitrary where unseen.
+        positions: (marker, 3, frame) in metres, arbitrary where unseen: the sampled
+            frames, each among as many consecutive ones as are neighbours.
         seen: (marker, frame) whether the marker was seen.
         pairs: (pair, 2) the markers of each pair.
+        n_neighbours: Consecutive frames whose median distance is that of a sample.
         n_blocks: Number of blocks of equal length that the frames are divided into. A
             frame on a bound belongs to both blocks, so that time has no direction.
         low: Lower quantile, 0 to 1.
@@ -27,8 +29,10 @@ def pair_spreads(positions, seen, pairs, n_blocks, low, high, width):
     n_common = np.zeros(len(pairs), dtype=np.int64)
     for k in prange(len(pairs)):
         i, j = pairs[k]
-        buffer = np.empty(positions.shape[2])
-        n = _distances(positions[i], positions[j], seen[i], seen[j], buffer)
+        buffer = np.empty(positions.shape[2] // n_neighbours)
+        n = _distances(
+            positions[i], positions[j], seen[i], seen[j], n_neighbours, buffer
+        )
         n_common[k] = n
         if n > 0:
             spread[k], median[k] = _block_spread(buffer[:n], n_blocks, low, high, width)
@@ -67,12 +71,35 @@ def _block_spread(distances, n_blocks, low, high, width):
 
 
 @njit(cache=True, **NO_WRAPPERS)
-def _distances(a, b, seen_a, seen_b, out):
-    """Write the distances of the common frames; return their number."""
-    n = 0
-    for f in range(len(out)):
-        if seen_a[f] and seen_b[f]:
-            x, y, z = a[0, f] - b[0, f], a[1, f] - b[1, f], a[2, f] - b[2, f]
-            out[n] = np.sqrt(x * x + y * y + z * z)
-            n += 1
+def _distances(a, b, seen_a, seen_b, n_neighbours, out):
+    """Write the median distance of each sample's common frames; return their number.
+
+    A sample counts if its middle frame shows both markers.
+    """
+    n, near = 0, np.empty(n_neighbours)
+    for k in range(len(out)):
+        first = k * n_neighbours
+        middle = first + n_neighbours // 2
+        if not (seen_a[middle] and seen_b[middle]):
+            continue
+        m = 0
+        for f in range(first, first + n_neighbours):
+            if seen_a[f] and seen_b[f]:
+                x, y, z = a[0, f] - b[0, f], a[1, f] - b[1, f], a[2, f] - b[2, f]
+                near[m] = np.sqrt(x * x + y * y + z * z)
+                m += 1
+        out[n] = _median_of_few(near, m)
+        n += 1
     return n
+
+
+@njit(cache=True, **NO_WRAPPERS)
+def _median_of_few(values, n):
+    """Return the median of the first values, which are sorted in place."""
+    for i in range(1, n):
+        value, j = values[i], i - 1
+        while j >= 0 and values[j] > value:
+            values[j + 1] = values[j]
+            j -= 1
+        values[j + 1] = value
+    return 0.5 * (values[(n - 1) // 2] + values[n // 2])
