@@ -94,11 +94,14 @@ block."""
 Q05_Q95_SD = NormalDist().inv_cdf(Q95) - NormalDist().inv_cdf(Q05)
 """Standard deviations of a normal distribution between these quantiles."""
 
-WHITE_NEIGHBOURS, WHITE_MEDIAN_VARIANCE = 5, 0.287
-"""Consecutive frames whose median distance is used where noise is white, and the
-variance of the median of as many normal values, in that of one. More hide more noise,
-and fast motion. Chosen on generated walks with 1 mm of white noise; of 81 recordings
-one has mostly white noise, so that they decided nothing."""
+WHITE_NEIGHBOURS = 5
+"""Consecutive frames whose median distance is used where noise is white. More hide more
+noise, and fast motion. Chosen on generated walks with 1 mm of white noise; of 81
+recordings one has mostly white noise, so that they decided nothing."""
+
+WHITE_MEDIAN_VARIANCE = 0.287
+"""Variance of the median of as many normal values, in that of one (published, Teichroew
+1956)."""
 
 STEADY_RATIO = 2.0
 """Spread, in units of noise, up to which a pair counts for the usual distance of
