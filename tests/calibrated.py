@@ -79,7 +79,3 @@ def rigid_distances(skeleton):
         points = np.array(points)
         result.append(np.linalg.norm(points[:, None] - points[None], axis=-1).ravel())
     return np.concatenate(result)
-
-
-# Names that tests of label swaps still use.
-filmed, swung = record_take, random_rotations

@@ -309,12 +309,12 @@ def test_cut_and_forged_packets_give_frames_or_typed_errors(make, packets, rng):
     for i in range(MUTATIONS):
         data = packets[i % len(packets)]
         data = damaged(data, rng) if i % 4 else data[: rng.integers(len(data))]
-        start = time.monotonic()
+        start = time.process_time()
         try:
             decoder.decode(data)
         except marey.StreamError as error:
             messages.append(str(error))
-        slowest = max(slowest, time.monotonic() - start)
+        slowest = max(slowest, time.process_time() - start)
     assert len(messages) > MUTATIONS // 10
     assert all(map(str.isprintable, messages))
     assert slowest < 5.0, "hangs"

@@ -10,6 +10,7 @@ import marey
 
 SOURCE = Path(marey.__file__).parent
 GLOSSARY = SOURCE.parents[1] / "docs" / "glossary.md"
+CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
@@ -30,6 +31,13 @@ OPTIONS = {
 """Options that users write, and words of gait: a walker turns, an arm hangs."""
 
 UNUSED = {word for _, unused in table() for word in unused if word != "not"}
+
+
+ORDINARY = {
+    *("company", "doubt", "doubts", "exchange", "hang", "hanging", "odd", "receiver"),
+    *("rests", "settle", "shift", "somebody", "spot", "turn", "turns", "way"),
+}
+"""Words that are none of ours in names but ordinary English in a sentence."""
 
 
 def public_names(path):
@@ -77,6 +85,21 @@ def test_codes_are_words_of_the_field():
         and isinstance(node.value, str)
         and re.fullmatch(r"[a-z]+(-[a-z]+)+", node.value)
         and words(node.value) & (UNUSED | {"exchanged"})
+    }
+    assert sorted(found) == []
+
+
+def test_sentences_have_words_of_the_field():
+    """In the sources, kernels aside, and in the pages, their examples aside."""
+    unused = re.compile(rf"\b({'|'.join(sorted(UNUSED - ORDINARY))})\b(?!\()")
+    pages = (p for p in GLOSSARY.parents[1].glob("*.md"))
+    texts = {
+        path: CODE.sub("", path.read_text(encoding="utf-8"))
+        for path in (*pages, *GLOSSARY.parent.rglob("*.md"), *SOURCE.rglob("*.py"))
+        if path != GLOSSARY and not path.stem.endswith("_kernel")
+    }
+    found = {
+        f"{path.name}: {word}" for path in texts for word in unused.findall(texts[path])
     }
     assert sorted(found) == []
 

@@ -30,12 +30,12 @@ from marey.segmentation.clusters.model_selection import (
 from marey.segmentation.clusters.overlap import (
     MAX_BODIES_PER_MARKER,
     MEMBERSHIP_PRICE,
-    _complete_linkage,
-    _without_subsets,
+    complete_linkage,
     improve_cover,
     overlapping_bodies,
     owning_bodies,
     pair_single_markers,
+    without_subsets,
 )
 from marey.segmentation.clusters.pair_statistics import (
     PairStats,
@@ -214,7 +214,7 @@ def test_bodies_within_others_are_left_out_whatever_rows_are_empty(rng):
         cover = rng.random((9, 5)) < 0.4
         cover[rng.random(9) < 0.3] = False
         sets = [set(np.flatnonzero(row)) for row in cover]
-        for i, row in enumerate(_without_subsets(cover)):
+        for i, row in enumerate(without_subsets(cover)):
             others = (j for j in range(9) if j != i and sets[i] <= sets[j])
             needless = any(sets[i] < sets[j] or j < i for j in others)
             np.testing.assert_array_equal(row, cover[i] & (not needless))
@@ -223,9 +223,9 @@ def test_bodies_within_others_are_left_out_whatever_rows_are_empty(rng):
 def test_markers_with_positive_odds_of_all_pairs_are_one_body(rng):
     odds = rng.random((6, 6)) + 1e-9
     odds = np.triu(odds, 1) + np.triu(odds, 1).T
-    assert _complete_linkage(odds).tolist() == [[True] * 6]
+    assert complete_linkage(odds).tolist() == [[True] * 6]
     odds[1, 4] = odds[4, 1] = -1e-9
-    assert len(_complete_linkage(odds)) == 2
+    assert len(complete_linkage(odds)) == 2
 
 
 @pytest.mark.parametrize("n_markers", [7, 12])
@@ -387,6 +387,44 @@ def test_every_method_meets_the_contract(method):
     module = import_module(REGISTRY[method])
     assert callable(module.find_bodies)
     assert isinstance(module.check_suitability(TASK), Suitability)
+
+
+@pytest.fixture(scope="module")
+def exact():
+    """An exact take for each method, and the option it needs; "" for other methods."""
+    walk = synth.human().record("walk", seconds=2.0, rate=50.0, sensors=True)
+    joints = walk.truth.motion.skeleton.names
+    members: dict[str, list[str]] = {}
+    for label, joint in zip(walk.labels, walk.truth.marker_joint, strict=True):
+        members.setdefault(joints[joint], []).append(label)
+    bare = replace(walk, T_world_sensor=np.zeros((100, 0, 4, 4)), sensor_names=())
+    centers = walk.truth.motion.T_world_joint()[..., :3, 3]
+    return {
+        "template": (bare, {"bodies": members}),
+        "sensors": (walk.select([]), None),
+        "labels": (bare, None),
+        "keypoints": (marey.Take(rate=50.0, points=centers, labels=joints), None),
+        "": (unlabelled(record(seconds=2.0).points), None),
+    }
+
+
+@pytest.mark.parametrize("method", REGISTRY)
+def test_every_method_gives_all_takes_the_same_bodies_that_carry_their_markers(
+    method, exact
+):
+    """To 2 cm, since bodies of labels and keypoints span joints that hardly move."""
+    take, template = exact.get(method, exact[""])
+    takes = (take, take.cut(10, 90))
+    found = segment(takes, method=method, template=template)
+    assert found[0].names == found[1].names == tuple(dict.fromkeys(found[0].names))
+    for bodies, source in zip(found, takes, strict=True):
+        assert len(bodies.names) > 1
+        assert np.isfinite(bodies.T_world_body).all()
+        owned = np.flatnonzero(bodies.marker_body >= 0)
+        owned = owned[bodies.determined[bodies.marker_body[owned]]]
+        T = bodies.T_world_body[:, bodies.marker_body[owned]]
+        there = geometry.apply(T, bodies.marker_offset[owned])
+        np.testing.assert_allclose(there, source.points[:, owned], atol=0.02)
 
 
 def test_auto_is_the_first_method_that_suits(dancer, monkeypatch):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from calibrated import filmed, linkage, swung
+from calibrated import linkage, random_rotations, record_take
 
 import marey
 from marey import synth
@@ -271,7 +271,10 @@ def test_takes_of_few_frames_have_no_swaps(takes, n_frames):
 @pytest.mark.usefixtures("unchecked")
 def test_solve_undoes_swaps_between_takes(rng):
     figure = linkage(rng, markers=6)
-    right = [filmed(figure, swung(rng, 3, n, 0.6), rng, noise=2e-4) for n in (90, 80)]
+    right = [
+        record_take(figure, random_rotations(rng, 3, n, 0.6), rng, noise=2e-4)
+        for n in (90, 80)
+    ]
     wrong = [right[0], swap_labels(right[1], "m7", "m10")]
     solution = marey.solve(wrong)
     assert "labels-swapped-between-takes" in [f.code for f in solution.report.findings]

@@ -160,12 +160,14 @@ Points = dict[tuple[int, MarkerName], Float[np.ndarray, "_ 3"]]
 
 
 def _marker_points(bodies: Bodies) -> Points:
+    """Return the marker offsets, in metres, by body and label."""
     names, owner = bodies.marker_names, bodies.marker_body.tolist()
     offset = bodies.marker_offset[:, None]
     return dict(zip(zip(owner, names, strict=True), offset, strict=True))
 
 
 def _sensor_points(bodies: Bodies) -> Points:
+    """Return four points of each sensor in its body, in metres, by body and name."""
     names, owner = bodies.sensor_names, bodies.sensor_body.tolist()
     keys = [(body, (name, 0)) for body, name in zip(owner, names, strict=True)]
     return dict(zip(keys, points_of_poses(bodies.T_body_sensor), strict=True))
@@ -174,7 +176,7 @@ def _sensor_points(bodies: Bodies) -> Points:
 def _common_points(
     a: Points, b: Points, body: int
 ) -> tuple[Float[np.ndarray, "point 3"], Float[np.ndarray, "point 3"]]:
-    """Return the points of a body that both sets have, in each of them."""
+    """Return the points of a body that both sets have, in each of them, in metres."""
     common = [key for key in a if key[0] == body and key in b]
     if not common:
         return np.zeros((0, 3)), np.zeros((0, 3))

@@ -22,11 +22,11 @@ smoother and may overshoot. Chosen by hand."""
 
 # Largest deviation of a quaternion from unit length, or of a matrix from a rotation,
 # that counts as rounding: single precision is accepted and normalised.
-ROUNDING = 1e-5
+ROTATION_ROUNDING = 1e-5
 
 # Deviations below this are left as they are, so that a motion that was written and read
 # back is equal to the bit.
-EXACT = 1e-12
+TINY_ROTATION_ERROR = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,12 +135,12 @@ class Motion(EvenlySampled):
         """Return the rotations, the root's taken from its pose where they differ."""
         wxyz = self.wxyz.astype(float, copy=False)
         R = self.T_world_root[:, :3, :3]
-        same = (_distance(wxyz[:, 0], R) < EXACT).all()
-        if same and (_norm_error(wxyz[:, 0]) < EXACT).all():
+        same = (_distance(wxyz[:, 0], R) < TINY_ROTATION_ERROR).all()
+        if same and (_norm_error(wxyz[:, 0]) < TINY_ROTATION_ERROR).all():
             return wxyz
         root = geometry.quat_from_matrix(R)
         error = _distance(root, R)
-        if (error > ROUNDING).any():
+        if (error > ROTATION_ROUNDING).any():
             raise DataError(
                 "motion.T_world_root",
                 found=f"a matrix {np.nanmax(error):.2g} from the nearest rotation",
@@ -297,10 +297,10 @@ def _unit(
     """Return the quaternions normalised, those of unit length unchanged."""
     starts = range(0, len(wxyz), FRAMES_PER_CHUNK)
     blocks = (wxyz[first : first + FRAMES_PER_CHUNK] for first in starts)
-    if all((_norm_error(block) < EXACT).all() for block in blocks):
+    if all((_norm_error(block) < TINY_ROTATION_ERROR).all() for block in blocks):
         return wxyz
     error = _norm_error(wxyz)
-    if (error > ROUNDING).any():
+    if (error > ROTATION_ROUNDING).any():
         worst = np.linalg.norm(wxyz.reshape(-1, 4)[np.nanargmax(error)])
         raise DataError(
             "motion.wxyz",
@@ -308,7 +308,7 @@ def _unit(
             needed="unit quaternions",
         )
     size = np.linalg.norm(wxyz, axis=-1, keepdims=True)
-    return np.where(error[..., None] < EXACT, wxyz, wxyz / size)
+    return np.where(error[..., None] < TINY_ROTATION_ERROR, wxyz, wxyz / size)
 
 
 def _distance(
@@ -353,6 +353,7 @@ def _curve_rotations(
 def _curve_points(
     points: np.ndarray, frame: np.ndarray, share: np.ndarray
 ) -> np.ndarray:
+    """Return points between frames on cubic Hermite curves, exact in the frames."""
     if len(points) < 2:
         return np.repeat(points, len(frame), axis=0)
     step = np.diff(points, axis=0)

@@ -86,6 +86,7 @@ class Skeleton:
         self._check_joints()
 
     def _check_sizes(self) -> None:
+        """Raise an error if arrays differ in their number of joints or markers."""
         joints, markers = max(len(self.names), 1), len(self.marker_labels)
         sensors = len(self.sensor_names)
         sizes = dict.fromkeys(PER_JOINT, joints)
@@ -97,6 +98,7 @@ class Skeleton:
                 raise DataError(f"skeleton.{name}", found=found, needed=needed)
 
     def _check_joints(self) -> None:
+        """Raise an error if names repeat, or kinds, parents or owners are no joints."""
         n = len(self.names)
         repeated = [name for name, times in Counter(self.names).items() if times > 1]
         if repeated:

@@ -135,7 +135,7 @@ class Computed:
             _check_count(f"computed.{name}", getattr(self, name), self.values.shape[1])
 
     def __getitem__(self, name: str) -> Float[np.ndarray, "frame 3"]:
-        """Return the three components of one quantity over time.
+        """Return the three components of one quantity over time, in its own unit.
 
         Raises:
             DataError: If there is none of this name.
@@ -237,6 +237,7 @@ class Take(EvenlySampled):
         _mask_missing(self, "T_world_sensor")
 
     def _check(self) -> None:
+        """Raise an error if arrays differ in size, or rate or start are no numbers."""
         markers = (len(self.points), len(self.labels))
         sensors = (len(self.points), len(self.sensor_names))
         sizes = {"points": markers, "filled": markers, "T_world_sensor": sensors}

@@ -48,7 +48,7 @@ class BodyTree(NamedTuple):
         return [int(i) for i in np.flatnonzero(self.parent == body)]
 
     def limb_bone(self, body: int) -> Float[Array, " 3"]:
-        """Return the vector from a limb's joint to its first child or its end."""
+        """Return the vector (m) from a limb's joint to its first child or its end."""
         first = self.children(body)[:1]
         end = self.in_parent[first[0]] if first else self.end[body]
         return np.asarray(end - self.in_body[body])

@@ -328,7 +328,10 @@ def _rest_angle(skeleton: Skeleton, joint: int, axis: Float[Array, " 3"]) -> flo
 def _range_about(
     axes: Float[Array, "2 3"], limits: Float[Array, "3 2"], axis: Float[Array, " 3"]
 ) -> Float[Array, " 2"]:
-    """Return the range of the nearest axis of a joint; NaN if none is near."""
+    """Return the range about a joint's axis that is nearest to another, in radians.
+
+    NaN if none is near.
+    """
     candidates = np.concatenate([axes, geometry.cross(axes[0], axes[1])[None]])
     cosines = candidates @ axis
     nearest = int(np.argmax(np.abs(cosines)))

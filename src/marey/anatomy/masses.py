@@ -25,7 +25,7 @@ lower values make them stiff and unstable. Chosen by hand."""
 
 BODY_MASS_INDEX = 22.5
 """Mass of a person over the square of the height, in kg/m^2. Higher makes people
-heavier. That of a slender person."""
+heavier. That of a slender person, chosen by hand."""
 
 SEGMENT_MASS_FRACTIONS = {
     vrm.HIPS: 0.1117,
@@ -224,7 +224,13 @@ def axial_inertia(
     along: Float[Array, " bone"],
     across: Float[Array, " bone"],
 ) -> Float[Array, "bone 3 3"]:
-    """Return the inertia tensors of bodies that are symmetric about their bones."""
+    """Return the inertia tensors of bodies that are symmetric about their bones.
+
+    Args:
+        bone: Vectors from joint to end, of any length.
+        along: Moment of inertia about each bone, in kg m^2.
+        across: Moment about the axes across it, in kg m^2.
+    """
     square = np.sum(bone**2, axis=1)
     outer = bone[:, :, None] * bone[:, None]
     outer = outer / np.where(square > 0.0, square, 1.0)[:, None, None]
@@ -246,7 +252,7 @@ def parallel_axis_inertia(centre: Float[Array, "*item 3"]) -> Float[Array, "*ite
 def _point_inertia(
     mass: Float[Array, " item"], centre: Float[Array, "item 3"]
 ) -> Float[Array, "item 3 3"]:
-    """Return the inertia of point masses about the origin."""
+    """Return the inertia of point masses about the origin, in kg m^2."""
     return np.asarray(mass[:, None, None] * parallel_axis_inertia(centre))
 
 
@@ -256,7 +262,7 @@ def _subtree_inertia(
     centre: Float[Array, "node 3"],
     inertia: Float[Array, "node 3 3"],
 ) -> Float[Array, " node"]:
-    """Return `Masses.subtree_inertia`, summed from the leaves to the root."""
+    """Return `Masses.subtree_inertia` (kg m^2), summed from the leaves to the root."""
     tree = nodes.tree
     total, first_moment = mass.copy(), mass[:, None] * centre
     about_node = inertia + _point_inertia(mass, centre)

@@ -15,7 +15,7 @@ from marey.anatomy.spellings import Meaning, read_spelling, spelling_table
 def recognise_joints(names: Sequence[str]) -> dict[int, str]:
     """Return the anatomical name of each joint of a person whose name is known.
 
-    All names are read in one scheme, that which knows most of them; of several joints
+    All names are read in one scheme, that which has most of them; of several joints
     of one name the first counts. Names may begin with a subject ("mixamorig:LeftLeg").
 
     Args:

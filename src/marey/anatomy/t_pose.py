@@ -13,12 +13,10 @@ from marey.anatomy import names as vrm
 from marey.anatomy.limb_roll import BodyTree, side_in_t_pose
 from marey.numerics import Array, Float, Int, geometry
 from marey.numerics.procrustes import shortest_rotations
+from marey.numerics.thresholds import TINY_LENGTH_M
 from marey.skeleton import Skeleton
 
 FORWARD, LEFTWARD, UP = np.eye(3)
-
-TINY = 1e-9
-"""Length below which a bone has no direction, in metres. Guards a division."""
 
 
 def facing_rotation(
@@ -96,11 +94,11 @@ def _roll(
     bone.
     """
     length = np.linalg.norm(bone)
-    if length < TINY:
+    if length < TINY_LENGTH_M:
         return np.eye(3)
     z = bone / length
     x, y = side - (side @ z) * z, geometry.cross(z, side)
-    if not np.linalg.norm(x) > TINY:
+    if not np.linalg.norm(x) > TINY_LENGTH_M:
         return np.eye(3)
     return geometry.rotation_exp(np.arctan2(goal @ y, goal @ x) * z)
 
@@ -160,12 +158,12 @@ def _upright_rotation(
     width has no such part; the vertical then stands in for it. Without a width it is
     the shortest rotation to +z.
     """
-    if not np.linalg.norm(width) > TINY:
+    if not np.linalg.norm(width) > TINY_LENGTH_M:
         return shortest_rotation(bone, UP)
     y = width / np.linalg.norm(width)
     vectors = np.stack([bone, UP, FORWARD])
     across = vectors - np.outer(vectors @ y, y)
-    z = next(vector for vector in across if np.linalg.norm(vector) > TINY)
+    z = next(vector for vector in across if np.linalg.norm(vector) > TINY_LENGTH_M)
     z = z / np.linalg.norm(z)
     return np.stack([geometry.cross(y, z), y, z])
 
@@ -178,7 +176,7 @@ def shortest_rotation(
     The identity if one of the two has no length.
     """
     length, goal_length = np.linalg.norm(bone), np.linalg.norm(goal)
-    if min(length, goal_length) < TINY:
+    if min(length, goal_length) < TINY_LENGTH_M:
         return np.eye(3)
     unit = shortest_rotations(bone / length, goal / goal_length)
     return geometry.matrix_from_quat(unit)

@@ -370,6 +370,7 @@ def _extend(
 
 
 def _add_toes(skeleton: Skeleton, side: str, stature: float) -> Skeleton:
+    """Return the skeleton with toes on a foot, whose tip touches the ground."""
     foot, toes = side + vrm.FOOT, side + vrm.TOES
     if foot not in skeleton.names or toes in skeleton.names:
         return skeleton

@@ -205,6 +205,7 @@ def _half_sine(angle: Float[Array, " node"]) -> Float[Array, " node"]:
 
 
 def _unit_axis(skeleton: Skeleton, joint: int, k: int) -> Float[Array, " 3"]:
+    """Return unit axis k of a joint, without the rounding of its length."""
     axis = skeleton.axes[joint, k]
     length = np.linalg.norm(axis)
     if not abs(length - 1.0) < AXIS_ROUNDING:

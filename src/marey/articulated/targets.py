@@ -171,6 +171,7 @@ def target_weights(
     def weights_of(
         items: Array, item_names: Sequence[str], joints: Array
     ) -> Float[Array, " item"]:
+        """Return the weight of each item: its own, or that of its joint, or 1."""
         labels = [(item_names[i], skeleton.names[joints[i]]) for i in items]
         given = [weights.get(name, weights.get(joint, 1.0)) for name, joint in labels]
         return np.array(given, dtype=float)

@@ -198,6 +198,7 @@ def fit_problem(
 def _initialise(
     problem: CalibrationProblem, options: CalibrateOptions
 ) -> Initialisation:
+    """Return initial parameters and priors: known bones, a person, or any skeleton."""
     model, parameters = problem.model, problem.parameters
     if options.keep_bones:
         return init_from_known_skeleton(problem, options.known_markers)
@@ -233,7 +234,7 @@ def _reorder_sessions(
 def _skeleton_marker_noise(
     fit: CalibrationFit,
 ) -> Float[np.ndarray, "session marker"]:
-    """Return the noise of the skeleton's markers; NaN for markers not in the model."""
+    """Return the noise of each marker, in metres; NaN for markers not in the model."""
     problem, noise = fit.initial.problem, fit.estimate.parameters.marker_noise
     of_points = np.full((len(noise), problem.sessions[0].shape[1]), np.nan)
     of_points[:, problem.order] = noise

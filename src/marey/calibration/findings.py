@@ -105,6 +105,7 @@ def _undetermined(fit: CalibrationFit, segment: int) -> tuple[bool, bool, str]:
 
 
 def _noisy_markers(fit: CalibrationFit) -> Iterator[Finding]:
+    """Yield a finding for every marker whose noise is far above that of others."""
     noise = fit.estimate.parameters.marker_noise
     median = float(np.median(noise))
     largest = noise.max(axis=0).tolist()

@@ -270,7 +270,10 @@ class ModelParameters:
         root_position: Float[Array, "frame 3"],
         R: Float[Array, "frame segment 3 3"],
     ) -> tuple[Float[Array, "frame segment 3"], Float[Array, "frame marker 3"]]:
-        """Return joints and markers of session 0 in the world by forward kinematics."""
+        """Return joints and markers of session 0 in the world, in metres.
+
+        Forward kinematics, the equation at the top of this module.
+        """
         model = self.model
         joints = np.repeat(root_position[:, None], len(model.names), axis=1)
         for i, p in enumerate(model.parent[1:].tolist(), start=1):
@@ -280,7 +283,7 @@ class ModelParameters:
         return joints, joints[:, segment] + levers
 
     def rest_markers(self) -> Float[Array, "marker 3"]:
-        """Return the markers of session 0 with all segments unrotated."""
+        """Return the markers of session 0 with all segments unrotated, in metres."""
         R = np.broadcast_to(np.eye(3), (1, len(self.model.names), 3, 3))
         return np.asarray(self.forward(np.zeros((1, 3)), R)[1][0])
 
@@ -304,7 +307,7 @@ class ModelParameters:
         )
 
     def vector(self, session: int) -> Float[Array, " column"]:
-        """Return the parameters of one session as one vector."""
+        """Return the parameters of one session in the order of `ParameterColumns`."""
         columns = self.model.columns
         values = np.zeros(columns.count)
         values[columns.joint_offset[1:]] = self.joint_offset[1:]
@@ -394,6 +397,7 @@ class Estimate:
 
 
 def _parameter_columns(model: KinematicModel) -> ParameterColumns:
+    """Return the columns, segment by segment: joint offset, axes, marker offsets."""
     n, column = len(model.names), 0
     start, end = np.zeros(n, int), np.zeros(n, int)
     joint_offset = np.full((n, 3), -1)
@@ -416,6 +420,7 @@ def _parameter_columns(model: KinematicModel) -> ParameterColumns:
 
 
 def _calibration_tables(model: KinematicModel) -> "CalibrationTables":
+    """Return parents, paths, columns and constraints as arrays for the kernels."""
     from marey.calibration.solver.frame_equations_kernel import CalibrationTables
 
     columns = model.columns

@@ -52,7 +52,7 @@ def follow_centers(estimate: Estimate) -> Estimate:
 def points_with_fixed_centers(
     estimate: Estimate, session: int
 ) -> Float[Array, "frame marker _"]:
-    """Return the observations of a session as they were if no centre had moved."""
+    """Return the points of a session, in metres, as if no centre had moved."""
     points = estimate.poses[session].points
     if not estimate.motion:
         return points

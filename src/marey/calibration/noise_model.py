@@ -14,7 +14,7 @@ MIN_ALL_WHITE_SHARE = 0.75
 do not estimate it better, and the rest would still reduce the weight of each frame.
 Higher reduces it more often. Chosen by hand."""
 
-TINY = 1e-9
+TINY_FREEDOM = 1e-9
 """Smallest number of degrees of freedom by which is divided."""
 
 MAX_ROUNDING_M = 1e-6
@@ -56,11 +56,11 @@ def estimate_marker_noise(
             np.where(seen, n_axes - leverage[session], 0.0), axis=0
         )
         count[session] = n_axes * seen.sum(axis=0)
-    variance = squares / np.maximum(freedom, TINY)
+    variance = squares / np.maximum(freedom, TINY_FREEDOM)
     # The median, because one marker with a wrong label must not change the others.
     pooled = float(np.median(variance[count > 0.0]))
     prior = POOLING * count
-    variance = (squares + prior * pooled) / np.maximum(freedom + prior, TINY)
+    variance = (squares + prior * pooled) / np.maximum(freedom + prior, TINY_FREEDOM)
     variance = np.where(count > 0.0, variance, pooled) / estimate.model.freedom
     return np.asarray(np.sqrt(np.maximum(variance, min_noise**2)))
 

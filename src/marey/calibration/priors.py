@@ -22,15 +22,12 @@ from marey.calibration.model import (
 )
 from marey.calibration.problem import CalibrationProblem
 from marey.numerics import Array, Bool, Float, Int, geometry
-from marey.numerics.thresholds import FEW, SKIN_MOTION_M
+from marey.numerics.thresholds import FEW, SKIN_MOTION_M, TINY_LENGTH_M
 
 Terms = Sequence[tuple[Int[Array, " x"], Float[Array, "row x"]]]
 """Columns of some parameters, and their matrix."""
 
 EYE = np.eye(3)
-
-TINY = 1e-9
-"""Length below which a vector has no direction, in metres."""
 
 GAUGE_SD_M = 5e-4
 """Standard deviation of the constraints that choose each segment's axes, in metres.
@@ -59,7 +56,7 @@ ABOVE = {
 
 HIP_WIDTH_OF_STATURE, HIP_WIDTH_OF_STATURE_SD = 0.100, 0.08
 """Distance of the hip joints as a share of the stature, and its relative standard
-deviation. Lower pulls the hips towards the usual width."""
+deviation. Lower pulls the hips towards the usual width. Chosen by hand."""
 
 EQUAL_BONES_SD_M = 0.005
 """Standard deviation of the difference of left and right bones, in metres. Lower makes
@@ -269,7 +266,7 @@ class Prior:
         m, column = offsets[markers], self.model.columns.marker_offset[markers]
         about_mean = segment == 0 or determine_rotation(m)
         lever = m - m.mean(axis=0) if about_mean else m
-        size = np.sqrt(np.mean(np.sum(lever**2, axis=1))) + TINY
+        size = np.sqrt(np.mean(np.sum(lever**2, axis=1))) + TINY_LENGTH_M
         cross = geometry.hat(lever) / (size * len(markers))
         target = np.einsum("nxz,nz->x", cross, m)
         yield "rotation", list(zip(column, cross, strict=True)), target
@@ -378,7 +375,7 @@ class Prior:
 
     @cached_property
     def _lengths(self) -> tuple[Array, ...]:
-        """Fields of all length priors: one array each."""
+        """Fields of all length priors, one array each, lengths in metres."""
         rows = [
             (one.first, one.second, one.ratio, one.sd, one.is_distance)
             for one in self.lengths
@@ -406,9 +403,11 @@ def _length_rows(
     a, b = (np.where(is_distance[:, None], distance, x) for x in (a, b))
     length, other = (np.sqrt(np.sum(x**2, axis=1)) for x in (a, b))
     rows, has_second = np.arange(len(first))[:, None], second >= 0
-    jacobian[rows, column[first]] = a / (sd * np.maximum(length, TINY))[:, None]
+    jacobian[rows, column[first]] = (
+        a / (sd * np.maximum(length, TINY_LENGTH_M))[:, None]
+    )
     both = rows[has_second]
-    b = b / (sd * np.maximum(other, TINY))[:, None]
+    b = b / (sd * np.maximum(other, TINY_LENGTH_M))[:, None]
     jacobian[both, column[second[has_second]]] -= b[has_second]
     jacobian[:, -1] = -ratio / sd
     length = length - np.where(has_second & ~is_distance, other, 0.0)

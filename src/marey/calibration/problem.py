@@ -65,7 +65,7 @@ class CalibrationProblem:
 
     @property
     def takes(self) -> list[list[Float[Array, "_ point _"]]]:
-        """Points of every take by session."""
+        """Points of every take by session, in metres, with confidence if known."""
         return [
             np.split(points, np.cumsum(frames)[:-1])
             for points, frames in zip(self.sessions, self.take_frames, strict=True)
@@ -90,7 +90,7 @@ class CalibrationProblem:
     def sample_positions(
         self, frames_per_take: int
     ) -> tuple[Float[Array, "_ marker 3"], ...]:
-        """Return `sample_observations` without confidences."""
+        """Return `sample_observations` in metres, without confidences."""
         return tuple(x[..., :3] for x in self.sample_observations(frames_per_take))
 
     def sample_frame_pairs(

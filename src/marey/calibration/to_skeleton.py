@@ -206,7 +206,7 @@ def _limb_sides(fit: CalibrationFit, tree: BodyTree) -> Float[Array, "segment 3"
 
 
 def _hinge_axes(fit: CalibrationFit) -> dict[int, Float[Array, "2 3"]]:
-    """Return the axis of each hinge in parent and child, by the segment below it.
+    """Return the unit axis of each hinge in parent and child, by the segment below it.
 
     The axes of a person with landmarks are soft, and not those of hinges. Feet and
     hands that seem to have one axis are balls that hardly rotated.
@@ -270,7 +270,7 @@ def _build_bones(
 def _fixed_joint_positions(
     fit: CalibrationFit, m: Float[Array, "marker 3"]
 ) -> Float[Array, "joint 3"]:
-    """Return every fixed joint in its segment.
+    """Return the position of every fixed joint in its segment, in metres.
 
     The end of a person's limb is the mean of its markers, whatever it was before. Other
     fixed joints move with the points of their segment.

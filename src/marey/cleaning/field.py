@@ -224,7 +224,11 @@ class _FieldProblem:
     def _joint_equations(
         self, k: int, center: Float[Array, "6"]
     ) -> tuple[Array, Array, Array]:
-        """Return the equations of one joint, the part of each, and right sides."""
+        """Return the linear equations of one joint, the part of each, and right sides.
+
+        A frame in which both bodies are seen has three of them, in metres: the distance
+        between the two centres is zero after the displacements of the field.
+        """
         A, B = (self.T[:, body, :3] for body in self.pair[k])
         seen = np.isfinite(A + B).all(axis=(1, 2))
         A, B, part = A[seen], B[seen], self.part[seen]
@@ -241,7 +245,12 @@ class _FieldProblem:
     def _term_displacements(
         self, position: Vectors, arm: Vectors
     ) -> Float[Array, "seen 3 term"]:
-        """Return the displacement of the end of a lever arm by each term."""
+        """Return the displacement of the end of a lever arm by a unit of each term.
+
+        Args:
+            position: Sensor in the world, in metres.
+            arm: From there to the end, in the world, in metres.
+        """
         z = (position - self.center) / self.rms_radius
         value, slope = monomials(z, self.exponents)
         # The rotation by the term v e_k is grad v x e_k / 2.

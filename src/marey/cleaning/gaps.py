@@ -25,7 +25,7 @@ MAX_DEVIATION_RATIO = 2.0
 steadiest neighbour and to the usual one. Used without bodies. Higher fills more gaps,
 less accurately. Chosen by hand."""
 
-ROUNDING = 1e-9
+RELATIVE_ROUNDING = 1e-9
 """Relative rounding error of a distance."""
 
 MIN_WIDTH_RATIO = 0.2
@@ -95,7 +95,7 @@ def fill_gaps(
     """
     if not max_gap >= 0.0:
         raise OptionError("max_gap", found=max_gap, needed="0 s or more")
-    max_frames = int(max_gap * take.rate + ROUNDING)
+    max_frames = int(max_gap * take.rate + RELATIVE_ROUNDING)
     if max_frames == 0 or take.seen.all():
         return take
     support = _find_support(take, bodies, joints, tree)
@@ -156,7 +156,7 @@ def _determines_rotation(supporting: Vectors, position: Float[Array, "3"]) -> bo
     _, size, axes = np.linalg.svd(supporting - mean, full_matrices=False)
     arm = position - mean
     lever = np.linalg.norm(arm - (arm @ axes[0]) * axes[0])
-    return bool(size[1] > max(MIN_WIDTH_RATIO * lever, ROUNDING * size[0]))
+    return bool(size[1] > max(MIN_WIDTH_RATIO * lever, RELATIVE_ROUNDING * size[0]))
 
 
 def _finding(support: GapSupport, filled: Sequence[Gap], n_open: int) -> Finding:
@@ -234,7 +234,7 @@ def _rigid_neighbours(points: Points, rate: float) -> Iterator[Int[Array, " _"]]
         return
     best_sd, nearest = neighbours.distance_sd[:, 0], neighbours.distance[:, 0]
     usual_sd = np.maximum(best_sd, finite_median(best_sd))
-    limit = np.maximum(MAX_DEVIATION_RATIO * usual_sd, ROUNDING * nearest)
+    limit = np.maximum(MAX_DEVIATION_RATIO * usual_sd, RELATIVE_ROUNDING * nearest)
     sd = np.full((len(limit), len(limit)), np.inf)
     np.put_along_axis(sd, neighbours.index, neighbours.distance_sd, axis=1)
     sd = np.minimum(sd, sd.T)

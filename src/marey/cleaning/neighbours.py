@@ -42,7 +42,7 @@ SCALE_REDUCTION = 4.0
 """Factor by which each iteration reduces the Geman-McClure scale. Higher rejects
 outliers earlier, at the risk of rejecting the wrong ones. Chosen by hand."""
 
-TINY = 1e-9
+TINY_SD_M = 1e-9
 """Smallest standard deviation of a distance, in metres; smaller is rounding."""
 
 MAX_ERROR_RATIO = 4.0
@@ -228,7 +228,7 @@ def _expected_change(
     In metres. It grows with the number of frames up to the deviation over the take; its
     minimum is the deviation of the steadiest neighbour.
     """
-    sd = np.clip(neighbours.distance_sd[marker], TINY, 1.0 / TINY)
+    sd = np.clip(neighbours.distance_sd[marker], TINY_SD_M, 1.0 / TINY_SD_M)
     share = np.minimum(np.abs(n_frames) / neighbours.correlation_frames, 1.0)[:, None]
     return np.asarray(np.hypot(sd[:, :1], share * sd))
 
@@ -345,13 +345,13 @@ class MarkerPredictor:
         return steps.select(is_sudden | (steps.n_frames > 1))
 
     def _errors(self, steps: MarkerSteps) -> Values:
-        """Return the distance of each end from its prediction; NaN if unknown."""
+        """Return the distance (m) of each end from its prediction; NaN if unknown."""
         predicted = self.predict(steps.marker, steps.start, steps.end)
         error = self.points[steps.end, steps.marker] - predicted
         return np.asarray(np.linalg.norm(error, axis=1))
 
     def _marker_medians(self, values: Values, steps: MarkerSteps) -> Values:
-        """Return the median over the steps of each marker; zero without steps."""
+        """Return the median over the steps of each marker, 0 without steps."""
         bounds = np.searchsorted(steps.marker, np.arange(self.points.shape[1] + 1))
         return np.array([finite_median(values[a:b]) for a, b in pairwise(bounds)])
 

@@ -106,9 +106,7 @@ def _axis_of_people(people: Sequence[Person]) -> str:
 
 def _directions(person: Person) -> Float[Array, "_ 3"]:
     """Return the unit vector from legs to trunk in the frames that show both."""
-    with np.errstate(invalid="ignore"):
-        upward = _mean_seen(person.upper) - _mean_seen(person.lower)
-        unit = upward / np.linalg.norm(upward, axis=1, keepdims=True)
+    unit = geometry.unit_vectors(_mean_seen(person.upper) - _mean_seen(person.lower))
     return np.asarray(unit[np.isfinite(unit).all(axis=1)])
 
 

@@ -179,9 +179,9 @@ def _join(first: str, second: str) -> str:
 
 
 def _heading(motion: Motion, R_pelvis: Float[Array, "frame 3 3"]) -> Array:
-    """Return the laboratory's axes, turned about the vertical to the way walked.
+    """Return the laboratory's axes (columns), x along the direction of walking.
 
-    Of a person who goes less far than is tall, the way faced on average.
+    For a person who goes less far than is tall, x is the mean direction faced.
     """
     root = motion.T_world_root[:, :3, 3]
     known = root[np.isfinite(root).all(axis=1)]

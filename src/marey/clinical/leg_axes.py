@@ -25,7 +25,7 @@ def landmarks_on(skeleton: Skeleton) -> Landmarks:
 
 
 def bone_of(skeleton: Skeleton, joint: int) -> Float[Array, " 3"]:
-    """Return the offset of the child that is farthest away; zero without children."""
+    """Return the offset of the farthest child, in metres; zero without children."""
     children = np.flatnonzero(skeleton.parent == joint)
     if not len(children):
         return np.zeros(3)
@@ -137,7 +137,7 @@ def _is_line(skeleton: Skeleton, foot: int) -> bool:
 
 
 def _foot_line(skeleton: Skeleton, foot: int) -> Float[Array, " 3"]:
-    """Return the vector from heel to toe: between two markers, else along the bone."""
+    """Return the vector from heel to toe, in metres: between markers, else the bone."""
     markers = skeleton.marker_offset[skeleton.marker_joint == foot]
     bone = bone_of(skeleton, foot)
     if len(markers) < MIN_POSE_POINTS - 1:
@@ -150,7 +150,6 @@ def _line_frame(
     line: Float[Array, "*frame 3"], across: Float[Array, "*frame 3"]
 ) -> Float[Array, "*frame 3 3"]:
     """Return axes: x along a line, y as near as it can be to the direction across."""
-    x = line / np.linalg.norm(line, axis=-1, keepdims=True)
-    z = np.cross(x, across)
-    z = z / np.linalg.norm(z, axis=-1, keepdims=True)
+    x = geometry.unit_vectors(line)
+    z = geometry.unit_vectors(np.cross(x, across))
     return np.stack([x, np.cross(z, x), z], axis=-1)

@@ -133,23 +133,19 @@ def _hip_center(
 def center_beside(mark: Points, upper: Points, wand: Points, apart: float) -> Points:
     """Return the centre of a joint beside its marker, on the side away from the wand.
 
-    The "chord" of Kadaba 1990: as far from the marker as given, in the plane of marker,
-    wand and upper centre, with a right angle between marker and upper centre.
+    In metres. The "chord" of Kadaba 1990: as far from the marker as given, in the plane
+    of marker, wand and upper centre, with a right angle between marker and upper
+    centre.
     """
-    along, distance = _unit(upper - mark)
-    out, _ = _unit((wand - mark) - np.sum((wand - mark) * along, -1)[:, None] * along)
+    distance = np.linalg.norm(upper - mark, axis=-1, keepdims=True)
+    along, to_wand = geometry.unit_vectors(upper - mark), wand - mark
+    out = geometry.unit_vectors(to_wand - np.sum(to_wand * along, -1)[:, None] * along)
     cosine = np.minimum(apart / distance, 1.0)
     return np.asarray(mark + apart * (cosine * along - np.sqrt(1.0 - cosine**2) * out))
 
 
 def _frame(up: Points, left: Points) -> Float[Array, "frame 3 3"]:
     """Return axes as columns: z up, y as near as it can be to the left."""
-    z, _ = _unit(up)
-    x, _ = _unit(np.cross(left, z))
+    z = geometry.unit_vectors(up)
+    x = geometry.unit_vectors(np.cross(left, z))
     return np.stack([x, np.cross(z, x), z], axis=-1)
-
-
-def _unit(vectors: Points) -> tuple[Points, Float[Array, "frame 1"]]:
-    """Return unit vectors, and the lengths."""
-    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return vectors / length, length

@@ -361,6 +361,7 @@ def _able(
 
 
 def _missing_content_error(path: Path, found: Format, need: str) -> FormatError:
+    """Return the error of a file whose format holds something else."""
     readers = ("read_take", "read_motion", "read_skeleton")
     able = " or ".join(name for name in readers if getattr(found, name))
     return FormatError(
@@ -374,6 +375,7 @@ def _missing_content_error(path: Path, found: Format, need: str) -> FormatError:
 def _open(
     path: str | PathLike[str], name: str, options: ReadOptions, needs: Sequence[str]
 ) -> tuple[File, Format]:
+    """Return the file and its format, recognised by content or given by name."""
     if name == "auto":
         found = recognise(path, needs)
     else:
@@ -386,6 +388,7 @@ def _open(
 
 
 def _read_head(path: Path) -> bytes:
+    """Return the first bytes of a file as UTF-8, to recognise its format."""
     if not path.exists():
         raise FormatError(path, expected="a file", found="nothing at this path")
     if not path.is_file():
@@ -428,6 +431,7 @@ def format_for_suffix(path: Path) -> Format:
 def _render(
     thing: Noun | QuantityTable, chosen: Format, options: WriteOptions
 ) -> Output:
+    """Return the bytes of a thing by suffix, as the format writes them."""
     what = next(name for name, noun in NOUNS.items() if isinstance(thing, noun))
     writer = getattr(chosen, f"write_{what}")
     if writer is None:
@@ -448,6 +452,7 @@ def _select(
     drop: Sequence[str],
     rename: Mapping[str, str],
 ) -> Take:
+    """Return the take with some frames and markers, renamed."""
     if frames is not None:
         start, stop = frames
         take = take.cut(start or 0, take.n_frames if stop is None else stop)

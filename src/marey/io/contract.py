@@ -197,7 +197,7 @@ class Facts:
     def points(
         self, points: Float[np.ndarray, "*batch 3"]
     ) -> Float[np.ndarray, "*batch 3"]:
-        """Return points of the file in marey's world; the array may be reused."""
+        """Return points of the file in metres and +Z up; the array may be reused."""
         return units_axes.points_from_file(points, self.unit.value, self.up.value)
 
     def poses(
@@ -455,6 +455,7 @@ def motion_as_take(
 
 
 def _is_plausible(what: str, stated: str) -> bool:
+    """Return whether a stated unit, up axis or rate can be right."""
     if what == "unit":
         return stated in units_axes.METRES_PER_UNIT
     if what == "up":

@@ -54,7 +54,7 @@ def rotation_to_z_up(up: str) -> Float[np.ndarray, "3 3"]:
 def points_from_file(
     points: Float[np.ndarray, "*batch 3"], unit: str, up: str
 ) -> Float[np.ndarray, "*batch 3"]:
-    """Return points of a file in marey's world; the given array may be reused."""
+    """Return points of a file in metres and +Z up; the given array may be reused."""
     if metres_per_unit(unit) != 1.0:
         points *= metres_per_unit(unit)
     if up != "z":

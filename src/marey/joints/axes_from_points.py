@@ -39,8 +39,8 @@ def construct_poses(
         a1, origin = markers[:, 1] - joint, joint
     else:
         a1, origin = markers[:, 2] - markers[:, 1], markers[:, 1]
-    a1 = unit_vectors(a1)
-    a2 = unit_vectors(geometry.cross(a1, first - origin))
+    a1 = geometry.unit_vectors(a1)
+    a2 = geometry.unit_vectors(geometry.cross(a1, first - origin))
     R = np.stack([a1, a2, geometry.cross(a1, a2)], axis=-1)
     return geometry.transform(R, first)
 
@@ -63,12 +63,6 @@ def poses_without_twist(
         origin: Origin of the body in the world, in metres.
     """
     R = T_world_parent[:, :3, :3]
-    in_parent = np.einsum("fji,fj->fi", R, unit_vectors(direction))
+    in_parent = np.einsum("fji,fj->fi", R, geometry.unit_vectors(direction))
     swing = geometry.matrix_from_quat(shortest_rotations(rest, in_parent))
     return geometry.transform(R @ swing, origin)
-
-
-def unit_vectors(v: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
-    """Return vectors of length one; NaN for vectors of length zero."""
-    length = np.linalg.norm(v, axis=-1, keepdims=True)
-    return np.asarray(v / np.where(length > 0.0, length, np.nan))

@@ -206,7 +206,7 @@ class DistanceCost:
         )
 
     def start(self) -> Float[Array, "3"]:
-        """Return the point midway between the nearest markers of the two bodies."""
+        """Return the point (m) midway between the nearest markers of the two bodies."""
         first, second = self.mean[self.on_first], self.mean[~self.on_first]
         if not len(first) or not len(second):
             return np.asarray(self.mean.mean(axis=0))
@@ -230,7 +230,7 @@ class DistanceCost:
         return min(ends, key=lambda center: self.value_and_gradient(center, alpha)[0])
 
     def _descend(self, start: Array, alpha: float) -> Array:
-        """Return the local minimum by L-BFGS-B and Newton steps."""
+        """Return the local minimum, in metres, by L-BFGS-B and Newton steps."""
         from scipy.optimize import minimize
 
         size = max(self.extent, np.finfo(float).tiny)
@@ -274,6 +274,7 @@ class DistanceCost:
 
 
 def _inverse(H: Float[Array, "3 3"]) -> Float[Array, "3 3"]:
+    """Return the inverse of a Hessian along the directions in which the cost curves."""
     return np.asarray(np.linalg.pinv(H, rcond=MIN_CURVATURE_SHARE, hermitian=True))
 
 

@@ -176,7 +176,7 @@ def _radius_variances(
 
 
 def _mean_distances(takes: Sequence[Bodies]) -> Float[Array, "marker marker"]:
-    """Return the mean distance of every two markers over a sample of all takes."""
+    """Return the mean distance (m) of every two markers in a sample of all takes."""
     n = takes[0].take.points.shape[1]
     total, count = np.zeros((n, n)), np.zeros((n, n))
     for bodies in takes:

@@ -98,7 +98,7 @@ def homogeneity(takes: Sequence[Bodies], **options: Any) -> Homogeneity:
 def _mahalanobis(
     difference: Float[Array, "pair 6"], covariance: Float[Array, "pair 6 6"]
 ) -> Float[Array, " pair"]:
-    """Return squared Mahalanobis distances; NaN where an input is."""
+    """Return squared Mahalanobis distances (no unit); NaN where an input is."""
     known = np.isfinite(difference).all(axis=1)
     known &= np.isfinite(covariance).all(axis=(1, 2))
     statistic = np.full(len(difference), np.nan)

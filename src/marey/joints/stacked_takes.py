@@ -51,7 +51,7 @@ class StackedTakes:
     def markers_in_world(
         self, body: int, *, without: int | None = None
     ) -> Float[Array, "frame marker 3"]:
-        """Return the markers of a body in the world; of a sensor its origin.
+        """Return the markers of a body in the world, in metres; of a sensor its origin.
 
         Args:
             body: The body.

@@ -13,14 +13,13 @@ import numpy as np
 
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
-from marey.joints.axes_from_points import unit_vectors
 from marey.joints.hierarchy.root_to_leaf import (
     BodyConstants,
     PosePropagation,
     Poses,
     mean_relative_rotation,
 )
-from marey.numerics import Array, Bool
+from marey.numerics import Array, Bool, geometry
 from marey.numerics.procrustes import evaluate_fit, median_in_body
 from marey.tree import Tree
 
@@ -158,7 +157,7 @@ def _joint_columns(constants: BodyConstants, T: Poses) -> dict[str, Array | floa
     axis = constants.axis_in_parent
     sides = [
         (neighbour, constants.center_in_parent, axis, np.eye(3)),
-        (body, constants.center_in_body, unit_vectors(R @ axis), R),
+        (body, constants.center_in_body, geometry.unit_vectors(R @ axis), R),
     ]
     first, second = sorted(sides, key=lambda side: side[0])
     jacobian = np.concatenate([first[3], second[3]])

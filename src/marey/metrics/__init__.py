@@ -178,6 +178,7 @@ def compare_solution(solution: Solution, truth: TruthSource) -> SolutionScore:
 
 
 def _truths(solution: Solution, truth: TruthSource) -> Sequence[Truth]:
+    """Return the truth of every take: the given one, or that which the takes carry."""
     if isinstance(truth, Recording | Truth) and len(solution.takes) == 1:
         return (_truth_of(truth),)
     truths = [take.truth for take in solution.takes if isinstance(take, Recording)]

@@ -114,6 +114,7 @@ def match_poses(
 def _shared_marker_counts(
     bodies: Bodies, truth: Truth
 ) -> Float[np.ndarray, "body true"]:
+    """Return how many markers each found and each true body have in common."""
     count = np.zeros((len(bodies.names), len(truth.bodies)))
     known = (bodies.marker_body >= 0) & (truth.marker_body >= 0)
     np.add.at(count, (bodies.marker_body[known], truth.marker_body[known]), 1.0)

@@ -20,7 +20,7 @@ Rotations = Float[Array, "*#batch 3 3"]
 Transforms = Float[Array, "*#batch 4 4"]
 
 # Sines below this may have lost digits to underflow; the angle is then the sine.
-TINY = 1e-150
+TINY_SINE = 1e-150
 
 # Below this angle (radians) quotients of vanishing terms are replaced by their limits.
 TINY_ANGLE = 1e-4
@@ -43,13 +43,21 @@ R_Z_UP = {
 
 
 def lengths(vectors: Vectors) -> Float[Array, "*batch"]:
-    """Return the lengths of vectors, as `np.linalg.norm` with less overhead."""
+    """Return the lengths of vectors in their unit, as `np.linalg.norm` but faster."""
     x, y, z = vectors[..., 0], vectors[..., 1], vectors[..., 2]
     return np.asarray(np.sqrt(x * x + y * y + z * z))
 
 
+def unit_vectors(
+    vectors: Float[Array, "*batch number"],
+) -> Float[Array, "*batch number"]:
+    """Return the vectors with length one; NaN for those of length zero."""
+    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.asarray(vectors / np.where(length > 0.0, length, np.nan))
+
+
 def cross(left: Vectors, right: Vectors) -> Vectors:
-    """Return the cross products of vectors, as `np.cross` with less overhead."""
+    """Return the cross products of vectors, as `np.cross` but faster."""
     x = left[..., 1] * right[..., 2] - left[..., 2] * right[..., 1]
     product = np.empty((*x.shape, 3))
     product[..., 0] = x
@@ -73,7 +81,7 @@ def quat_log(wxyz: Quats) -> Vectors:
     wxyz = np.where(wxyz[..., :1] < 0.0, -wxyz, wxyz)
     w, v = wxyz[..., :1], wxyz[..., 1:]
     sine = np.linalg.norm(v, axis=-1, keepdims=True)
-    tiny = sine < TINY
+    tiny = sine < TINY_SINE
     angle = 2.0 * np.arctan2(sine, w)
     return np.asarray(v * np.where(tiny, 2.0, angle / np.where(tiny, 1.0, sine)))
 
@@ -219,7 +227,7 @@ def inverse(T: Transforms) -> Transforms:
 
 
 def apply(T: Transforms, points: Vectors) -> Vectors:
-    """Return points_a = T_a_b @ points_b."""
+    """Return points_a = T_a_b @ points_b, in metres."""
     turned = sum(T[..., :3, k] * points[..., k : k + 1] for k in range(3))
     return np.asarray(turned + T[..., :3, 3])  # OBrien2000, Eq. 1
 
@@ -250,7 +258,7 @@ def transform_exp(twist: Float[Array, "*batch 6"]) -> Transforms:
 
 
 def transform_log(T: Transforms) -> Float[Array, "*batch 6"]:
-    """Return the twists (translation part first) whose exponentials are T."""
+    """Return the twists whose exponentials are T: translation (m), rotation (rad)."""
     rotvec = rotation_log(T[..., :3, :3])
     known = np.isfinite(rotvec).all(axis=-1)[..., None]
     V = _left_jacobian(np.where(known, rotvec, 0.0))
@@ -330,6 +338,7 @@ def euler_from_quat(wxyz: Quats, order: str) -> Vectors:
 
 
 def _wrapped(angles: Array) -> Array:
+    """Return the angles from -pi to pi, in radians."""
     return angles - 2.0 * np.pi * np.round(angles / (2.0 * np.pi))
 
 

@@ -179,7 +179,7 @@ def _alternate(points: Array, shape: Array) -> tuple[Array, Array]:
 def points_in_body(
     T_world_body: Float[Array, "frame 4 4"], points: Float[Array, "frame marker 3"]
 ) -> Float[Array, "frame marker 3"]:
-    """Return the points in the coordinates of the body."""
+    """Return the points in the coordinates of the body, in metres."""
     from marey.numerics.procrustes_kernel import to_body  # numba is slow to import
 
     local = np.empty(points.shape)
@@ -206,7 +206,7 @@ def poses_seen(T: Float[Array, "*batch 4 4"]) -> Bool[Array, "*batch"]:
 def median_in_body(
     T_world_body: Float[Array, "frame 4 4"], points: Float[Array, "frame marker 3"]
 ) -> Float[Array, "marker 3"]:
-    """Return the median position of each marker in the coordinates of the body."""
+    """Return the median of each marker in the coordinates of the body, in metres."""
     from marey.numerics.procrustes_kernel import fill_medians  # numba is slow to import
 
     offset = np.empty(points.shape[1:])
@@ -296,7 +296,7 @@ def shortest_rotations(
     across = geometry.cross(start, other)
     half_turn = np.concatenate([np.zeros_like(w), across], axis=-1)
     q = np.where(w < 1e-12, half_turn, q)
-    return np.asarray(q / np.linalg.norm(q, axis=-1, keepdims=True))
+    return geometry.unit_vectors(q)
 
 
 def _cumulative_product(wxyz: Array) -> Array:
@@ -306,4 +306,4 @@ def _cumulative_product(wxyz: Array) -> Array:
         later = geometry.quat_multiply(wxyz[step:], wxyz[:-step])
         wxyz = np.concatenate([wxyz[:step], later])
         step *= 2
-    return np.asarray(wxyz / np.linalg.norm(wxyz, axis=-1, keepdims=True))
+    return geometry.unit_vectors(wxyz)

@@ -326,7 +326,7 @@ def _scores(
     method: str,
     min_scale: float,
 ) -> Float[Array, " frame"]:
-    """Return the distance of each value from the location, in scales; 0 if unknown."""
+    """Return the distance of each value from the location in robust scales, or 0."""
     center = location(values[known], method)
     scale = median_and_scale(values[known])[1]
     rounding = TOLERANCE * abs(center) + np.finfo(float).tiny

@@ -62,6 +62,9 @@ MARKER_NOISE_M = 1e-3
 """Usual noise of an optical marker, in metres, where a take does not show its own.
 Raised, smaller errors pass. Chosen by hand."""
 
+TINY_LENGTH_M = 1e-9
+"""Length below which a vector has no direction, in metres. Guards divisions."""
+
 MIN_POSE_POINTS = 3
 """Points off one line that determine a pose (Horn 1987)."""
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from marey.errors import DataError
-from marey.motion import ROUNDING, Motion
+from marey.motion import ROTATION_ROUNDING, Motion
 from marey.numerics import Array, Float, geometry
 from marey.options import options_from
 from marey.pose.findings import warn_of_runs
@@ -128,7 +128,7 @@ def _fill_unseen(R: Float[Array, "frame 3 3"]) -> Float[Array, "frame 3 3"]:
 def _orthonormal(R: Float[Array, "frame 3 3"]) -> Float[Array, "frame 3 3"]:
     """Return the nearest rotations of matrices with few digits; others as they are."""
     deviation = np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)).max(initial=0.0)
-    return geometry.nearest_rotation(R) if deviation > ROUNDING else R
+    return geometry.nearest_rotation(R) if deviation > ROTATION_ROUNDING else R
 
 
 def _relative_rotations(

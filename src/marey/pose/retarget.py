@@ -14,11 +14,11 @@ from marey.anatomy.person_joints import recognise_person
 from marey.anatomy.t_pose import shortest_rotation
 from marey.motion import Motion
 from marey.numerics import Array, Float, Int, geometry
+from marey.numerics.thresholds import TINY_LENGTH_M
 from marey.skeleton import Skeleton
 
-TINY = 1e-9
-"""Share of the bones that the joint before decides, where they leave a rotation open;
-and the length of a bone without a direction, in metres."""
+TINY_SHARE_BEFORE = 1e-9
+"""Weight of the joint before, relative to a bone: it decides what bones leave open."""
 
 
 def retarget(motion: Motion, skeleton: Skeleton) -> tuple[Motion, Int[Array, " joint"]]:
@@ -117,7 +117,7 @@ def _rest_rotations(
         if len(below) == 1:
             found[joint] = shortest_rotation(before @ a[0], b[0]) @ before
         else:
-            M = np.einsum("ki,kj->ij", b, a) + TINY * before
+            M = np.einsum("ki,kj->ij", b, a) + TINY_SHARE_BEFORE * before
             found[joint] = geometry.nearest_rotation(M)
     return found
 
@@ -133,4 +133,5 @@ def _nearest_known(skeleton: Skeleton, joints: dict[int, int]) -> dict[int, int]
 def _directions(vectors: Float[Array, "bone 3"]) -> Float[Array, "bone 3"]:
     """Return unit vectors; zero for those without a length."""
     length = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return np.asarray(np.where(length > TINY, vectors / np.maximum(length, TINY), 0.0))
+    unit = vectors / np.maximum(length, TINY_LENGTH_M)
+    return np.asarray(np.where(length > TINY_LENGTH_M, unit, 0.0))

@@ -36,7 +36,8 @@ unobserved."""
 
 WEAK_PRIOR = 0.1 / UNKNOWN_ANGLE_SD**2
 """Information on every angle beside that of the targets, in 1 / rad^2: so little that
-an angle of which nothing is known stays unknown."""
+an angle of which nothing is known stays unknown. Higher reports it as known. Chosen by
+hand."""
 
 MAX_WEIGHT = 1e6
 """Largest weight of a target beside that prior, in 1 / m^2 and 1 / rad^2. Weights above
@@ -270,7 +271,7 @@ def _pool(
     freedom: Float[Array, "frame marker"],
     bone: Array,
 ) -> Float[Array, " marker"]:
-    """Return the noise of each marker along an axis, pooled over those of its bone."""
+    """Return the noise (m) of each marker along an axis, pooled over its bone."""
     seen = np.isfinite(residual_m)
     square = np.where(seen, residual_m**2, 0.0).sum(axis=0)
     free = np.where(seen, freedom, 0.0).sum(axis=0)
@@ -297,7 +298,10 @@ def _rotation_noise(T: Float[Array, "frame sensor 4 4"]) -> Float[Array, " senso
 def _white_noise(
     values: Float[Array, "frame sensor number"], usual: float
 ) -> Float[Array, " sensor"]:
-    """Return the white noise of each sensor per axis; the usual one of short takes."""
+    """Return the white noise of each sensor, per number and in its unit.
+
+    Takes too short to show it get the usual one.
+    """
     square = np.sum(white_difference(values, SMOOTH_ORDER) ** 2, axis=-1)
     noise = np.full(values.shape[1], usual)
     for sensor, of_sensor in enumerate(square.T):

@@ -128,11 +128,12 @@ def _limb_sides(
 def _rotate(
     R: Float[Array, "joint 3 3"], vectors: Float[Array, "joint 3"]
 ) -> Float[Array, "joint 3"]:
+    """Return R^T v of each joint, in the unit of the vectors."""
     return np.asarray(np.einsum("jik,jk->ji", R, vectors))
 
 
 def _with_unknown(values: Float[Array, "..."], count: int) -> Float[Array, "..."]:
-    """Return the values of all joints, followed by NaN for the ends of leaves."""
+    """Return the values of all joints, and NaN for the ends of leaves after them."""
     return np.concatenate([values, np.full((count, *values.shape[1:]), np.nan)])
 
 
@@ -161,7 +162,7 @@ def _offset_covariance(
 
 
 def _hinge_axes(fits: JointFits, joints: TreeJoints) -> dict[int, Float[Array, "2 3"]]:
-    """Return the axis of each hinge in parent and child, by its joint."""
+    """Return the unit axis of each hinge in parent and child, by its joint."""
     axes = np.stack([fits.axis_a, fits.axis_b], axis=1)[joints.edge]
     axes = np.where(joints.is_first[:, None, None], axes[:, ::-1], axes)
     return {
@@ -174,7 +175,7 @@ def _hinge_axes(fits: JointFits, joints: TreeJoints) -> dict[int, Float[Array, "
 def _degrees_of_freedom(
     fits: JointFits, joints: TreeJoints, R_rest: Float[Array, "joint 3 3"]
 ) -> tuple[Float[Array, "joint 2 3"], list[Kind]]:
-    """Return the axes at rest and the kinds of the joints: root, hinge or ball."""
+    """Return the unit axes at rest and the kinds of the joints: root, hinge or ball."""
     axes = np.full((len(R_rest), 2, 3), np.nan)
     kinds: list[Kind] = ["ball"] * len(R_rest)
     kinds[0] = "root"

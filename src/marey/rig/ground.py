@@ -121,7 +121,7 @@ def find_other_up_axis(take: Take) -> str:
 
 
 def _tracked_points(take: Take) -> Float[Array, "frame item 3"]:
-    """Return the positions of all markers and sensors."""
+    """Return the positions of all markers, then of all sensors, in metres."""
     sensors = take.T_world_sensor[..., :3, 3]
     if not take.labels:
         return np.asarray(sensors)

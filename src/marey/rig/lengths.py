@@ -155,7 +155,11 @@ def _walk_bones(
     parent: Int[Array, " joint"],
     find_length: Callable[[Float[Array, " frame"]], float],
 ) -> tuple[Positions, Float[Array, " joint"]]:
-    """Return moved positions and lengths; each length is a function of distances."""
+    """Return positions of joints with constant bones, and the lengths, in metres.
+
+    Bodenheimer1997, Eq. 6, from the root to the leaves; `find_length` makes one length
+    of the distances between joint and parent in all frames.
+    """
     moved = positions.copy()
     lengths = np.full(len(parent), np.nan)
     for joint in _root_to_leaf(parent):
@@ -174,7 +178,7 @@ def _at_length(
     distance: Float[Array, " frame"],
     length: float,
 ) -> Float[Array, "frame 3"]:
-    """Return a joint at a constant distance from its parent."""
+    """Return the positions (m) of a joint, moved to a distance from its parent."""
     if np.isnan(length):
         return joint
     scale = np.full(len(distance), 0.0 if length == 0.0 else np.nan)

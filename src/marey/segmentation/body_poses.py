@@ -124,7 +124,7 @@ def make_bodies(
 
 
 def _noise_on_bodies(stats: PairStats, members: Members) -> Float[Array, " marker"]:
-    """Return the noise of each marker; of one on no body that of the others.
+    """Return the noise of each marker, in metres; of one on no body that of the others.
 
     Args:
         stats: Distances of the markers that are on bodies: exactly rigid points that a

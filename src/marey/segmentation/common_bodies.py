@@ -80,6 +80,7 @@ def with_more_bodies(
 
 
 def _missing_bodies(take: Bodies, names: tuple[str, ...]) -> Iterator[Finding]:
+    """Yield a finding for every body that a take does not show."""
     path = take.take.source.path or "one of the takes"
     for name in names:
         if name not in take.names:

@@ -203,7 +203,7 @@ def _find_computed(
 def _cluster_spreads(
     spread: Float[Array, "marker marker"], candidates: Bool[Array, " marker"]
 ) -> Float[Array, " candidate"]:
-    """Return the largest spread within each point and the three most rigid with it."""
+    """Return the largest spread (m) of each point with the three nearest to rigid."""
     points = np.flatnonzero(candidates)
     nearest = np.argsort(spread[points], axis=1, kind="stable")[:, :MIN_RIGID_MARKERS]
     clusters = np.column_stack([points, nearest])

@@ -36,7 +36,7 @@ SEARCH_FRAMES = 80
 MAX_ITERATIONS = 10
 """Gauss-Newton iterations; two or three usually suffice."""
 
-TINY = 1e-18
+TINY_VARIANCE = 1e-18
 """Smallest variance by which is divided, in square metres: exact data have none."""
 
 TINY_OFFSET_FRAMES = 1e-4
@@ -141,6 +141,7 @@ def synchronise_sensors(take: Take, offset: TimeOffset | None) -> Take:
 
 
 def _offset_finding(take: Take, offset: TimeOffset | None) -> Finding:
+    """Return the finding about the delay of the sensors, in seconds."""
     if offset is None:
         message = (
             "no sensor moves with a body of markers: equal clocks are assumed; "
@@ -261,7 +262,7 @@ def _gradient(
         on = seen[:, marker]
         residual = local[on, marker] - local[on, marker].mean(axis=0)
         rate = slope[on, marker] - slope[on, marker].mean(axis=0)
-        variance = max(float(np.mean(np.sum(residual**2, axis=-1))), TINY)
+        variance = max(float(np.mean(np.sum(residual**2, axis=-1))), TINY_VARIANCE)
         noise = 0.5 * len(rate) * float(white_variance(residual[:, None])[0])
         gradient[on] += np.sum(rate * residual, axis=-1) / variance
         curvature += max(float(np.sum(rate**2)) - noise, 0.0) / variance

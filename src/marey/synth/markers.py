@@ -86,8 +86,7 @@ def _marker_centers(surface: Surface, u: np.ndarray, angle: np.ndarray) -> np.nd
     """Return points one marker radius outside the surface."""
     points = surface.points_at(u, angle)
     middle = surface.start + u[:, None] * (surface.end - surface.start)
-    outward = points - middle
-    outward = outward / np.linalg.norm(outward, axis=-1, keepdims=True)
+    outward = geometry.unit_vectors(points - middle)
     return np.asarray(points + MARKER_RADIUS_M * outward)
 
 

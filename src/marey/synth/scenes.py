@@ -106,6 +106,7 @@ SceneParts = tuple[tuple[Figure, ...], tuple[Motion, ...], tuple[Link, ...]]
 
 
 def _together(people: People, seconds: float, rate: float, seed: int) -> SceneParts:
+    """Return two people who move side by side."""
     motions = tuple(
         _transform_motion(
             figure.perform("walk", seconds=seconds, rate=rate, seed=2 * seed + i),
@@ -117,7 +118,7 @@ def _together(people: People, seconds: float, rate: float, seed: int) -> ScenePa
 
 
 def _facing(people: People, distance: float) -> tuple[Array, Array]:
-    """Return T_world_stage of two people who face each other."""
+    """Return T_world_stage (m) of two people who face each other."""
     stature = 0.5 * (people[0].height + people[1].height)
     position = stature * np.array([-0.5 * distance, SIDE_OFFSET, 0.0])
     half_turn = np.diag([-1.0, -1.0, 1.0])
@@ -127,6 +128,7 @@ def _facing(people: People, distance: float) -> tuple[Array, Array]:
 
 
 def _handover(people: People, seconds: float, rate: float, seed: int) -> SceneParts:
+    """Return two people, one of whom gives the other a stick."""
     times = sample_times(seconds, rate)
     middle = 0.5 * seconds
     stick = prop()
@@ -153,7 +155,7 @@ def _handover(people: People, seconds: float, rate: float, seed: int) -> ScenePa
 def _prop_poses(
     times: Float[Array, " frame"], middle: float, height: float
 ) -> Float[Array, "frame 4 4"]:
-    """Return T_world_prop: near A, still while both hold the stick, then near B."""
+    """Return T_world_prop (m): near A, still while both hold the stick, then near B."""
     progress = smoothstep((times - middle + 1.5) / 1.2) + smoothstep(
         (times - middle - 0.3) / 1.2
     )
@@ -169,7 +171,7 @@ def _prop_poses(
 
 
 def _grip(figure: Figure, holder: int) -> Float[Array, "4 4"]:
-    """Return T_prop_hand of a palm that grips the holder's end of the stick."""
+    """Return T_prop_hand (m) of a palm that grips the holder's end of the stick."""
     palm = 0.6 * figure.skeleton.offset[figure.skeleton.index("RightHandEnd")]
     facing = np.diag([-1.0, -1.0, 1.0]) if holder else np.eye(3)
     R = facing @ _extended_hand(0.05)
@@ -187,6 +189,7 @@ def _extended_hand(pitch: float) -> Float[Array, "3 3"]:
 
 
 def _clasp(people: People, seconds: float, rate: float, seed: int) -> SceneParts:
+    """Return two people who shake hands."""
     times = sample_times(seconds, rate)
     start, end = 0.25 * seconds, 0.75 * seconds
     height = 0.60 * people[0].height

@@ -6,7 +6,7 @@ that the tree becomes a forest: one tree per subject and per loose object.
 
 import numpy as np
 
-from marey.joint_fits import JointFits
+from marey.joint_fits import JointFits, smallest_per_body
 from marey.numerics import Array, Bool
 from marey.numerics.thresholds import CERTAIN_SD, OUTLIER_SD, SKIN_MOTION_M
 from marey.topology.spanning_forest import (
@@ -20,7 +20,6 @@ from marey.topology.weights import (
     PairValues,
     count_bodies,
     is_within_noise,
-    smallest_per_body,
 )
 
 MAX_RESIDUAL_RATIO = CERTAIN_SD
@@ -70,7 +69,7 @@ def remove_open_edges(joints: JointFits, cost: PairValues) -> PairValues:
     """Return the costs, infinite for large residuals and for unattached bodies."""
     if not np.isfinite(cost).any():
         return cost
-    best = smallest_per_body(joints, joints.residual)
+    best = smallest_per_body(joints.pair, joints.residual, count_bodies(joints))
     typical = float(np.median(best[np.isfinite(best)]))
     largest = max(CERTAIN_SD * SKIN_MOTION_M, MAX_RESIDUAL_RATIO * typical)
     with np.errstate(invalid="ignore"):

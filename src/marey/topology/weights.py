@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from marey import joint_fits
 from marey.errors import OptionError
-from marey.joint_fits import JointFits
+from marey.joint_fits import JointFits, smallest_per_body
 from marey.numerics import Array, Bool, Float
 from marey.numerics.thresholds import FEW, OUTLIER_SD
 
@@ -144,7 +143,8 @@ def _normalised(joints: JointFits) -> Array:
     itself. :math:`\varepsilon` is the cost of `_residual`.
     """
     residual = _residual(joints)
-    variance = 0.5 * smallest_per_body(joints, residual) ** 2
+    best = smallest_per_body(joints.pair, residual, count_bodies(joints))
+    variance = 0.5 * best**2
     return np.asarray(residual / np.sqrt(variance[joints.pair].sum(axis=1)))
 
 
@@ -232,7 +232,7 @@ def squared_residual_and_noise(joints: JointFits) -> tuple[PairValues, PairValue
     rounding = np.hypot(
         RELATIVE_ROUNDING * np.nan_to_num(joints.distance), MIN_LENGTH_M
     )
-    best = smallest_per_body(joints, residual)
+    best = smallest_per_body(joints.pair, residual, count_bodies(joints))
     known = best[np.isfinite(best)]
     typical = MIN_NOISE_SHARE * float(np.median(known)) if len(known) else 0.0
     floor = np.maximum(rounding, typical)
@@ -243,11 +243,6 @@ def is_within_noise(joints: JointFits, max_ratio: float) -> Bool[Array, " pair"]
     """Return which residuals are at most a multiple of the noise."""
     squared_residual, noise = squared_residual_and_noise(joints)
     return np.asarray(squared_residual <= max_ratio**2 * noise)
-
-
-def smallest_per_body(joints: JointFits, values: PairValues) -> Float[Array, " body"]:
-    """Return the smallest value over the pairs of each body; inf if it has none."""
-    return joint_fits.smallest_per_body(joints.pair, values, count_bodies(joints))
 
 
 def count_bodies(joints: JointFits) -> int:
@@ -267,8 +262,10 @@ def _excess_variances(joints: JointFits, excess: PairValues) -> Float[Array, " b
     so the answer does not depend on the order of the bodies.
     """
     excess = np.where(np.isfinite(excess), excess, np.inf)
-    variance = np.zeros(count_bodies(joints))
+    n_bodies = count_bodies(joints)
+    variance = np.zeros(n_bodies)
     for _ in range(EXCESS_ITERATIONS):
-        slack = smallest_per_body(joints, excess - variance[joints.pair].sum(axis=1))
-        variance += 0.5 * np.where(np.isfinite(slack), slack, 0.0)
+        remaining = excess - variance[joints.pair].sum(axis=1)
+        smallest = smallest_per_body(joints.pair, remaining, n_bodies)
+        variance += 0.5 * np.where(np.isfinite(smallest), smallest, 0.0)
     return variance

@@ -76,7 +76,8 @@ OPTIONAL_NAMES = (vrm.SHOULDER, vrm.TOES)
 
 MAX_EXCESS_COST = 30.0
 """Cost above the least at which an unfinished reading is given up. Guards long limbs
-against a search of all readings."""
+against a search of all readings: lower may miss the best one, higher takes longer.
+Chosen by hand."""
 
 TRUNK = -1
 """Number of the trunk as the part before the first one of a limb."""

@@ -33,7 +33,8 @@ ARM = {vrm.UPPER_ARM: 0.2, vrm.LOWER_ARM: 0.36, vrm.HAND: 0.43}
 fraction and from the same recordings. Higher expects them further out."""
 
 ARM_WITH_SHOULDER = {vrm.SHOULDER: 0.1} | ARM
-"""The same positions where the collar bone is a body of its own."""
+"""The same positions where the collar bone is a body of its own. Higher expects that
+body further out. Chosen by hand."""
 
 MAX_POSITION_ERROR = OUTLIER_SD * POSITION_SD
 """Largest position error of a body of the trunk, as a fraction of the figure's

@@ -86,7 +86,7 @@ def arms_by_side(
 
 
 def _base(figure: NamingInput, limb: LimbBodies) -> Float[Array, "frame 3"]:
-    """Return the position of the body of a limb that is nearest to the trunk."""
+    """Return the position of a limb's body nearest to the trunk, in metres."""
     return figure.position[:, next(iter(limb.values()))]
 
 
@@ -145,11 +145,12 @@ def _travel(
 
 
 def _horizontal(vectors: Float[Array, "frame 3"], up: Array) -> Float[Array, "frame 3"]:
-    """Return the horizontal part of vectors; zero where a vector is not known."""
+    """Return the horizontal part of vectors, in their unit; zero where unknown."""
     return np.asarray(np.nan_to_num(vectors - np.outer(vectors @ up, up)))
 
 
 def _lengths(vectors: Float[Array, "frame 3"]) -> Float[Array, "frame 1"]:
+    """Return the length of each vector, in its unit."""
     return np.asarray(np.linalg.norm(vectors, axis=-1, keepdims=True))
 
 
@@ -187,7 +188,7 @@ def _arm_cues(figure: NamingInput, arm: LimbBodies) -> list[Float[Array, "frame 
 def _joint_between(
     figure: NamingInput, a: int, b: int
 ) -> Float[Array, "frame 3"] | None:
-    """Return the joint of two bodies; None if there is none, or none near them.
+    """Return the position of the joint of two bodies, in metres; None if not near them.
 
     It is near them if it is nearer to one than they are to each other.
     """

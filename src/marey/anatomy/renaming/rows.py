@@ -182,7 +182,7 @@ def _carriers(
 
 
 def _taken(values: Array, old: Array) -> Array:
-    """Return the values of old joints; NaN for inserted ones."""
+    """Return one row of values for each new joint: that of its old one, or NaN."""
     shape = (-1, *[1] * (values.ndim - 1))
     return np.where((old >= 0).reshape(shape), values[old], np.nan)
 

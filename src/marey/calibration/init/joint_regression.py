@@ -18,7 +18,7 @@ from marey.anatomy.limb_roll import MIN_BEND_SINE
 from marey.anatomy.names import SIDES
 from marey.calibration.model import KinematicModel
 from marey.numerics import Array, Float, geometry
-from marey.numerics.thresholds import MIN_SAMPLES, MOST
+from marey.numerics.thresholds import MIN_SAMPLES, MOST, TINY_LENGTH_M
 
 INNER_OUTER = ("inner", "outer")
 
@@ -98,9 +98,6 @@ Chosen by hand."""
 SHOULDER_LATERAL_M, SHOULDER_DOWN_M = 0.005, 0.050
 """Shoulder: metres lateral of the acromion, and below it. Higher moves it outward and
 down. Chosen by hand."""
-
-TINY = 1e-9
-"""Length below which a vector has no direction, in metres."""
 
 
 class JointRegression(NamedTuple):
@@ -362,7 +359,7 @@ class ReferencePose:
             bent = seen & (flexion >= np.quantile(flexion[seen], MOST))
         mean = np.einsum("fji,fj->i", triangle[bent], normal[bent])
         size = np.linalg.norm(mean)
-        if size < TINY:
+        if size < TINY_LENGTH_M:
             return fallback
         return np.asarray(triangle[-1] @ mean / size)
 
@@ -371,7 +368,7 @@ def _unit(vectors: Float[Array, "frame 3"]) -> Float[Array, "frame 3"]:
     """Return unit vectors; NaN for vectors of no length."""
     size = np.linalg.norm(vectors, axis=-1, keepdims=True)
     unit = np.full_like(vectors, np.nan)
-    np.divide(vectors, size, out=unit, where=size > TINY)
+    np.divide(vectors, size, out=unit, where=size > TINY_LENGTH_M)
     return unit
 
 

@@ -337,7 +337,7 @@ def _soft_axis_constraints(model: KinematicModel) -> tuple[AxisConstraint, ...]:
 
 
 def _initial_axes(model: KinematicModel) -> Float[Array, "axis 2 3"]:
-    """Return all axes in parent and child: to the left; in forearms along the bone."""
+    """Return unit axes in parent and child: to the left; of forearms along the bone."""
     _, left, up = np.eye(3)
     axes = [(left, left if axis.kind == "hinge" else up) for axis in model.axes]
     return np.array(axes).reshape(-1, 2, 3)

@@ -5,6 +5,7 @@ import numpy as np
 from marey.anatomy.landmarks import Landmarks
 from marey.anatomy.names import SIDES
 from marey.numerics import Array, Float, geometry
+from marey.numerics.thresholds import TINY_LENGTH_M
 
 N_CANDIDATES = 6
 """Most candidate frames. More take longer. Chosen by hand."""
@@ -13,9 +14,6 @@ DEVIATION_PENALTY = 0.5
 """Weight in the score of a frame of the distance of the feet and of raised arms, per
 metre, and of the share of occluded landmarks. The unit is the greatest body height of
 the recording. Chosen by hand."""
-
-TINY = 1e-9
-"""Length below which a vector has no direction, in metres."""
 
 
 def candidate_frames(
@@ -38,7 +36,7 @@ def candidate_frames(
         left, right = (_mean_position(points, markers) for markers in feet)
         middle = 0.5 * (left + right)
         height = geometry.lengths(_mean_position(points, top) - middle)
-        height = np.nan_to_num(height / np.fmax.reduce(height, initial=TINY))
+        height = np.nan_to_num(height / np.fmax.reduce(height, initial=TINY_LENGTH_M))
         deviation += np.nan_to_num(geometry.lengths(left - right))
     score = height - DEVIATION_PENALTY * deviation
     candidates: list[int] = []
@@ -52,6 +50,7 @@ def candidate_frames(
 
 
 def _mean_position(points: Array, markers: list[int]) -> Float[Array, "frame 3"]:
+    """Return the mean of some markers in every frame, in metres."""
     return np.asarray(points[:, markers].mean(axis=1))
 
 
@@ -69,7 +68,7 @@ def _arm_elevation(points: Array, landmarks: Landmarks) -> Float[Array, " frame"
             shoulder = _mean_position(points, acromion)
             down = _mean_position(points, pelvis) - shoulder
             arm = _mean_position(points, elbow) - shoulder
-            length = np.maximum(geometry.lengths(down), TINY)
+            length = np.maximum(geometry.lengths(down), TINY_LENGTH_M)
             projection = np.sum(arm * down, axis=-1) / length
             elevation = geometry.lengths(arm) - projection
             total += np.nan_to_num(elevation)

@@ -36,7 +36,8 @@ has converged. Higher ends earlier. Chosen by hand."""
 
 MIN_ROUNDS = 4
 """Rounds before the white share is estimated: initial residuals contain the errors of
-the initialisation, not noise alone. Chosen by hand."""
+the initialisation, not noise alone. Higher keeps the full weight of the prior for
+longer. Chosen by hand."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

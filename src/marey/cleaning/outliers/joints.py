@@ -74,7 +74,10 @@ def joint_centers(
 def _fast_part(
     residual: Float[Array, "joint frame 3"], max_frames: int
 ) -> tuple[Float[Array, "joint frame 3"], Values]:
-    """Return residuals minus their moving median, and the median size of each joint."""
+    """Return residuals minus their moving median, and the median size by joint (m).
+
+    The size is at least the noise of a marker.
+    """
     from scipy.ndimage import median_filter
 
     slow = median_filter(np.nan_to_num(residual), size=(1, 2 * max_frames + 1, 1))

@@ -31,7 +31,7 @@ slice may have one frame."""
 
 
 def step_deviation(step: Float[Array, "step *path 3"]) -> Float[Array, "step *path"]:
-    """Return the distance of each step from the median of the five steps around it.
+    """Return the distance (m) of each step from the median of the five around it.
 
     Beyond the ends steps are mirrored.
     """
@@ -47,7 +47,7 @@ def step_deviation(step: Float[Array, "step *path 3"]) -> Float[Array, "step *pa
 def local_median(
     size: Float[Array, "channel step"], rate: float
 ) -> Float[Array, "channel step"]:
-    """Return the moving median of step sizes, and at least the median over the take."""
+    """Return the moving median of step sizes (m), at least that over the take."""
     half = min(max(int(MOTION_TIME_S * rate), MIN_FRAMES), size.shape[1])
     around = np.pad(size, ((0, 0), (half, half)), mode="reflect")
     windows = (sliding_window_view(row, 2 * half + 1) for row in around)
@@ -56,7 +56,7 @@ def local_median(
 
 
 def _overall_median(size: Float[Array, "channel step"]) -> Float[Array, "channel 1"]:
-    """Return the median of each channel without zeros, which are no motion."""
+    """Return the median size (m) of the steps of each channel that are not zero."""
     moving = np.where(size > 0.0, size, np.nan)
     return np.asarray(np.nan_to_num(column_medians(moving.T))[:, None])
 

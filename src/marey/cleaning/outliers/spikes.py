@@ -123,7 +123,7 @@ class _NeighbourTest:
         return np.where(returns & ~with_neighbours & ~is_swap, size, 0.0)
 
     def _errors(self, marker: Markers, start: Array, end: Array) -> Values:
-        """Return prediction errors, 0 if below the limit, NaN without start or end.
+        """Return prediction errors (m), 0 below the limit, NaN without start or end.
 
         Without a prediction it is the distance from start to end.
         """

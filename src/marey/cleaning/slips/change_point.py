@@ -30,7 +30,7 @@ MAX_SLIPS = 3
 """Slips per body after which it is loose and the search ends. Higher undoes more slips
 of loose bodies. Chosen by hand."""
 
-TINY = 1e-9
+TINY_MARGIN = 1e-9
 """Smallest share of the frames that are left out at either end."""
 
 ADVICE = "fasten it better or record again"
@@ -81,7 +81,7 @@ def log_exceedance(statistic: float, dof: int, margins: tuple[float, float]) -> 
     """
     if statistic <= dof:
         return 0.0
-    a, b = (max(margin, TINY) for margin in margins)
+    a, b = (max(margin, TINY_MARGIN) for margin in margins)
     span = log((1.0 - a) * (1.0 - b) / (a * b))
     # Csörgő and Horváth 1997, formula 1.3.26.
     bracket = span * (1.0 - dof / statistic) + 4.0 / statistic

@@ -184,10 +184,8 @@ def _body_poses(
     if len(neighbours) > 2:
         return geometry.kabsch(positions, points[:, neighbours])
     one, two = points[:, neighbours[0]], points[:, neighbours[1]]
-    with np.errstate(invalid="ignore"):
-        x = (two - one) / np.linalg.norm(two - one, axis=1, keepdims=True)
-        z = geometry.cross(x, points[:, marker] - one)
-        z = z / np.linalg.norm(z, axis=1, keepdims=True)
+    x = geometry.unit_vectors(two - one)
+    z = geometry.unit_vectors(geometry.cross(x, points[:, marker] - one))
     R = np.stack([x, geometry.cross(z, x), z], axis=-1)
     return geometry.transform(R, 0.5 * (one + two))
 
@@ -247,7 +245,10 @@ def _find_change(
 def _mean_change(
     y: Path, first: Frames, start: Array | int, end: Array | int
 ) -> Vectors:
-    """Return the mean from `first` to before `end`, minus that before, from `start`."""
+    """Return the mean from `first` to `end` minus that from `start` to `first`.
+
+    In the unit of the path y; ends are excluded.
+    """
     sums = np.concatenate([np.zeros((1, 3)), np.cumsum(y, axis=0)])
     after = (sums[end] - sums[first]) / (end - first)[:, None]
     return np.asarray(after - (sums[first] - sums[start]) / (first - start)[:, None])

@@ -123,9 +123,10 @@ class JointInSensor:
     def _change_of_unknowns(
         self, frame: int
     ) -> tuple[Float[Array, "3"], Float[Array, " unknown"], Float[Array, "3 3"]]:
-        """Return the displacement of a slip, what it takes from all else, and more.
+        """Return the displacement of a slip, and the change of the other unknowns.
 
-        The third is the information of the displacement.
+        Both in metres; the third is the information of the displacement, without unit:
+        over the variance of the residual it is the inverse covariance.
         """
         displacement, information = self.estimate_displacement(np.array([frame]))
         design = self._design_sums(np.searchsorted(self.frames, [frame]))[0]
@@ -359,7 +360,7 @@ def _fit_in_sensor(
 
 
 def _residual_without_step(joint: JointInSensor) -> Vectors:
-    """Return the residual without its largest step, which is not noise."""
+    """Return the residual without its largest step, which is not noise, in metres."""
     n = len(joint.frames)
     margin = min(change_point.MIN_SIDE_FRAMES, (n - 1) // 2)
     stride = max(n // SAMPLE_FRAMES, 1)

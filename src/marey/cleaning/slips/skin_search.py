@@ -113,7 +113,7 @@ class SkinSlipSearch(SlipSearch):
         return self.bases[body]
 
     def _quaternions(self, T: Array, other: int) -> Array:
-        """Return the orientations of another body in the axes of one, without gaps."""
+        """Return unit quaternions of another body in the axes of one, without gaps."""
         R = T[:, :3, :3].swapaxes(1, 2) @ self.T[:, other, :3, :3]
         wxyz = geometry.quat_from_matrix(R)
         return geometry.hold_last(geometry.quat_continuous(wxyz))

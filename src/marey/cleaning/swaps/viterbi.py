@@ -13,7 +13,7 @@ import numpy as np
 from marey.cleaning.arrays import Array, Labelling, Markers, Points
 from marey.cleaning.neighbours import (
     MAX_NEIGHBOURS,
-    TINY,
+    TINY_SD_M,
     Neighbours,
     distance_deviation,
     find_neighbours,
@@ -219,7 +219,7 @@ def reference_neighbours(
     index = neighbours.index[marker]
     distance, sd = neighbours.distance[marker], neighbours.distance_sd[marker]
     is_reference = (sd < MAX_RELATIVE_SD * distance) & ~np.isin(index, group)
-    sd = np.maximum(sd, TINY)[is_reference]
+    sd = np.maximum(sd, TINY_SD_M)[is_reference]
     return index[is_reference], distance[is_reference], sd
 
 

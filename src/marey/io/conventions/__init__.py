@@ -85,6 +85,7 @@ def _time_take(take: Take, conventions: Conventions) -> Take:
 
 
 def _time_subject(subject: Subject, conventions: Conventions) -> Subject:
+    """Return the subject with the frames and at the rate asked for."""
     motions = subject.motions
     if conventions.frames is not None:
         motions = tuple(
@@ -131,6 +132,7 @@ def _rest_of_subject(subject: Subject, rest: str) -> tuple[Subject, Sequence[Fin
 def _rest_of_skeleton(
     skeleton: Skeleton, conventions: Conventions
 ) -> tuple[Skeleton, tuple[Finding, ...]]:
+    """Return the skeleton in another rest pose, the only convention that it has."""
     if replace(conventions, rest=None) != Conventions() or conventions.rest is None:
         raise OptionError(
             "frames, rate, root_on_ground",

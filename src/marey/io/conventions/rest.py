@@ -74,6 +74,7 @@ def rest_rotations(
 
 
 def _first_known(motions: Sequence[Motion]) -> Float[Array, "joint 3 3"]:
+    """Return R_world_joint of the first frame in which all joints are known."""
     for motion in motions:
         R = motion.T_world_joint()[..., :3, :3]
         known = np.isfinite(R).all(axis=(1, 2, 3))
@@ -150,6 +151,7 @@ def _change_motion(
     R: Float[Array, "joint 3 3"],
     R_parent: Float[Array, "joint 3 3"],
 ) -> Motion:
+    """Return the motion of the skeleton in another rest pose: R_parent q R^-1."""
     before = geometry.quat_from_matrix(R_parent)
     after = geometry.quat_conjugate(geometry.quat_from_matrix(R))
     wxyz = geometry.quat_multiply(before, geometry.quat_multiply(motion.wxyz, after))
@@ -166,6 +168,7 @@ def _change_motion(
 
 
 def _report_lost(skeleton: Skeleton, lost: Array) -> tuple[Finding, ...]:
+    """Return a finding that lists the joints that lose their limits."""
     names = [
         name for name, is_lost in zip(skeleton.names, lost, strict=True) if is_lost
     ]

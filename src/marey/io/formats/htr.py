@@ -75,7 +75,7 @@ class _HtrFile:
 
     @property
     def position(self) -> Float[np.ndarray, "frame joint 3"]:
-        """Translation of each segment in its parent."""
+        """Translation of each segment in its parent, in the unit of the file."""
         return np.asarray(self.base[:, :3] + self.frames[..., :3])
 
     def rotations(
@@ -377,6 +377,7 @@ def _table(
 def _frames(
     file: File, names: Sequence[str], parts: Sequence[Rows], size: int
 ) -> Float[np.ndarray, "frame segment 6"]:
+    """Return translation and Euler angles as stated, NaN where a row is missing."""
     segment = np.concatenate([np.array(s, dtype=np.int64) for s, _ in parts])
     rows = np.concatenate([rows for _, rows in parts])
     numbers = rows[:, 0]

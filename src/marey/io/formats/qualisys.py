@@ -202,7 +202,7 @@ def _labels(file: File, titles: Sequence[str], count: int) -> tuple[str, ...]:
 def _markers(
     file: File, head: TableHeader
 ) -> tuple[dict[str, Any], Float[np.ndarray, " frame"]]:
-    """Return the fields of a take of markers, and the times."""
+    """Return the fields of a take of markers, and the times in seconds."""
     titles = _names(head, "MARKER_NAMES")
     given = head.columns[len(_clocks(head)) :]
     if len(given) % 3:
@@ -265,7 +265,7 @@ def _choose_trajectories(file: File, head: TableHeader, count: int) -> list[int]
 def _bodies(
     file: File, head: TableHeader
 ) -> tuple[dict[str, Any], Float[np.ndarray, " frame"]]:
-    """Return the fields of a take of rigid bodies, and the times."""
+    """Return the fields of a take of rigid bodies, and the times in seconds."""
     bodies = _body_columns(file, head)
     width = max((max(columns.values()) + 1 for columns in bodies), default=0)
     values, times = _table(file, head, width)

@@ -126,6 +126,7 @@ def _load(file: File) -> Trc:
 
 
 def _read_header(file: File, data: bytes) -> TableHeader:
+    """Return the fields, labels and body of the table, and the line of the body."""
     lines = data.lstrip().split(b"\n", 5)
     delimiter = _delimiter(b"\n".join(lines[1:4]))
     skipped = data[: len(data) - len(data.lstrip())].count(b"\n")

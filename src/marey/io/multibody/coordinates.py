@@ -102,7 +102,7 @@ class RotationSequence:
 def _twists(
     wxyz: Float[Array, "step item 4"], axes: Float[Array, "angle 3"]
 ) -> list[Float[Array, "step item"]]:
-    """Return the angle about each axis in turn: the twist of what the others leave."""
+    """Return the angle (rad) about each axis in turn, the twist of what is left."""
     angles = []
     for axis in axes:
         half = np.arctan2(wxyz[..., 1:] @ axis, wxyz[..., 0])
@@ -115,7 +115,7 @@ def _twists(
 
 
 def _limit_grid(skeleton: Skeleton, joint: int) -> Float[Array, "point angle"] | None:
-    """Return swings and twists within the limits of a joint; None if it has none."""
+    """Return swings and twists (rad) within the limits of a joint; None without any."""
     count = ANGLES_OF_KIND[skeleton.kind[joint]]
     limits = skeleton.limits[joint, :count]
     if not np.isfinite(limits).any() or not has_axes(skeleton, joint):
@@ -128,7 +128,7 @@ def _limit_grid(skeleton: Skeleton, joint: int) -> Float[Array, "point angle"] |
 
 
 def _free_axes(skeleton: Skeleton, joint: int) -> list[Float[Array, " 3"]]:
-    """Return the axes of the swings and of the twist that have no limits."""
+    """Return the unit axes of the swings and of the twist that have no limits."""
     count, (x, y) = ANGLES_OF_KIND[skeleton.kind[joint]], skeleton.axes[joint]
     axes = (x, y, np.cross(x, y))[:count]
     free = np.isnan(skeleton.limits[joint]).all(axis=1)
@@ -144,7 +144,7 @@ def has_axes(skeleton: Skeleton, joint: int) -> bool:
 def _rotations(
     skeleton: Skeleton, joint: int, angles: Float[Array, "*batch angle"]
 ) -> Float[Array, "*batch 4"]:
-    """Return R_parent_joint of swings and twist, or of the angles of a hinge."""
+    """Return R_parent_joint (quaternions) of swings and twist, in radians."""
     x, y = skeleton.axes[joint]
     a = geometry.quat_exp(angles[..., :1] * x)
     if skeleton.kind[joint] == "hinge":

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marey.numerics import Array, Float, Int
+from marey.numerics import Array, Float, Int, geometry
 
 
 class TriangleMesh(NamedTuple):
@@ -26,7 +26,7 @@ def ball_directions(fineness: int) -> Float[Array, "direction 3"]:
     grid = np.stack(np.meshgrid(step, step, step, indexing="ij"), axis=-1)
     points = grid.reshape(-1, 3)
     points = points[np.abs(points).sum(axis=1) == fineness].astype(float)
-    return np.asarray(points / np.linalg.norm(points, axis=1, keepdims=True))
+    return geometry.unit_vectors(points)
 
 
 def hull_of_balls(
@@ -92,7 +92,7 @@ def vertex_normals(surface: TriangleMesh) -> Float[Array, "vertex 3"]:
     """Return the unit normal at each vertex: the mean of its faces', by their areas."""
     normals = np.zeros_like(surface.vertices)
     np.add.at(normals, surface.faces.T, _face_normals(*surface))
-    return np.asarray(normals / np.linalg.norm(normals, axis=1, keepdims=True))
+    return geometry.unit_vectors(normals)
 
 
 def join_surfaces(surfaces: Sequence[TriangleMesh]) -> TriangleMesh:
@@ -119,6 +119,6 @@ def _edges(
 def _face_normals(
     vertices: Float[Array, "vertex 3"], faces: Int[Array, "face 3"]
 ) -> Float[Array, "face 3"]:
-    """Return the outward normal of each face, twice its area long."""
+    """Return the outward normal of each triangle, as long as twice its area (m^2)."""
     a, b, c = np.moveaxis(vertices[faces], 1, 0)
     return np.asarray(np.cross(b - a, c - a))

@@ -297,7 +297,7 @@ def _round_quaternions(q: np.ndarray, decimals: int) -> np.ndarray:
     """Return rounded quaternions that come out the same when read and written again."""
     for _ in range(QUATERNION_ROUNDINGS):
         q = round_values(q, decimals)
-        unit = q / np.linalg.norm(q, axis=-1, keepdims=True)
+        unit = geometry.unit_vectors(q)
         if np.array_equal(round_values(unit, decimals), q, equal_nan=True):
             break
         q = unit

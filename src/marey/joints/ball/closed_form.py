@@ -51,7 +51,7 @@ class EigenSystem:
     def least_squares(
         self, gain: Float[Array, "pair 6"] | None = None
     ) -> Float[Array, "pair 6"]:
-        """Return V gain V^T g, with the eigenvectors V.
+        """Return the centres u = V diag(gain) V^T g in metres, with the eigenvectors V.
 
         Args:
             gain: Used instead of the inverse eigenvalues; None = their pseudo-inverse.
@@ -61,7 +61,7 @@ class EigenSystem:
         return np.asarray(np.einsum("pij,pj->pi", self.eigenvectors, gain * along))
 
     def pseudo_inverse(self) -> Float[Array, "pair 6"]:
-        """Return the inverse eigenvalues, zero for those that are rounding."""
+        """Return the inverse eigenvalues, without unit, zero for mere rounding."""
         excited = self.eigenvalues > MIN_EIGENVALUE
         return np.where(excited, 1.0 / np.where(excited, self.eigenvalues, 1.0), 0.0)
 
@@ -213,7 +213,10 @@ def _is_play(rotation: Float[Array, "pair 3"]) -> Bool[Array, " pair"]:
 
 
 def _observed_rotation(system: EigenSystem) -> Float[Array, "pair 3"]:
-    """Return the three weakest eigenvalues with their noise."""
+    """Return v_k^T A v_k of the three weakest eigenvectors, with A as it was observed.
+
+    No unit: the mean square sine of the rotation, and the noise of the orientations.
+    """
     weakest = system.eigenvectors[:, :, :3]
     return np.asarray(np.einsum("pik,pij,pjk->pk", weakest, system.raw.A, weakest))
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from marey.joints.axes_from_points import unit_vectors
 from marey.joints.ball.closed_form import NOISE_UNCERTAINTY, EigenSystem
 from marey.joints.ball.normal_equations import PerPair
 from marey.joints.ball.pair_frames import correlation_length
@@ -31,7 +30,7 @@ ALTERNATING_ITERATIONS, GAUSS_NEWTON_ITERATIONS = 6, 10
 """Rounds in which each axis is solved for with the other held, and then Gauss-Newton
 steps for both."""
 
-TINY = 1e-6
+TINY_DAMPING_SHARE = 1e-6
 """Damping of these steps over the trace of the Hessian."""
 
 
@@ -46,7 +45,7 @@ def hinge_axes(
     axis_a, axis_b = null_vector[:, :3], null_vector[:, 3:]
     largest = np.argmax(np.abs(np.nan_to_num(axis_a)), axis=1)[:, None]
     sign = np.where(np.take_along_axis(axis_a, largest, axis=1) < 0.0, -1.0, 1.0)
-    return unit_vectors(sign * axis_a), unit_vectors(sign * axis_b)
+    return geometry.unit_vectors(sign * axis_a), geometry.unit_vectors(sign * axis_b)
 
 
 def axis_covariance(
@@ -110,7 +109,7 @@ def white_axis_scatter(system: EigenSystem) -> Float[Array, "pair 6 6"]:
 def _tangents(axis: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3 2"]:
     """Return two unit directions orthogonal to each axis and to each other."""
     helper = np.eye(3)[np.argmin(np.abs(axis), axis=-1)]
-    side = unit_vectors(geometry.cross(axis, helper))
+    side = geometry.unit_vectors(geometry.cross(axis, helper))
     return np.stack([side, geometry.cross(axis, side)], axis=-1)
 
 
@@ -136,7 +135,9 @@ def universal_axes(
     n_pairs, entries = len(R_a_b), [R.reshape(-1, 9) for R in R_a_b]
     W = np.stack([flat.T @ flat / len(flat) for flat in entries])[:, None]
     W_ijkl = W.reshape(n_pairs, 1, 3, 3, 3, 3)
-    axis_a = axis_b = np.broadcast_to(unit_vectors(STARTS), (n_pairs, len(STARTS), 3))
+    axis_a = axis_b = np.broadcast_to(
+        geometry.unit_vectors(STARTS), (n_pairs, len(STARTS), 3)
+    )
     for _ in range(ALTERNATING_ITERATIONS):
         for_a = np.einsum("psijkl,psj,psl->psik", W_ijkl, axis_b, axis_b)
         axis_a = np.linalg.eigh(for_a)[1][..., 0]
@@ -153,12 +154,13 @@ def universal_axes(
 
 
 def _outer(v: Array, w: Array) -> Float[Array, "*batch 9"]:
+    """Return the outer products v w^T, in rows of nine."""
     outer = v[..., :, None] * w[..., None, :]
     return np.asarray(outer.reshape(*outer.shape[:-2], 9))
 
 
 def _gauss_newton_step(W: Array, axis_a: Array, axis_b: Array) -> tuple[Array, Array]:
-    """Return both axes after one step on the square of axis_a . R_a_b axis_b.
+    """Return both unit axes after one step on the square of axis_a . R_a_b axis_b.
 
     Slightly damped (Levenberg-Marquardt): the angles may be nearly undetermined.
     """
@@ -173,12 +175,12 @@ def _gauss_newton_step(W: Array, axis_a: Array, axis_b: Array) -> tuple[Array, A
     JW = np.swapaxes(jacobian, -1, -2) @ W
     gradient = (JW @ _outer(axis_a, axis_b)[..., None])[..., 0]
     hessian = JW @ jacobian
-    damping = 1e-9 + TINY * np.trace(hessian, axis1=-2, axis2=-1)
+    damping = 1e-9 + TINY_DAMPING_SHARE * np.trace(hessian, axis1=-2, axis2=-1)
     hessian = hessian + damping[..., None, None] * np.eye(4)
     step = -np.linalg.solve(hessian, gradient[..., None])
     return (
-        unit_vectors(axis_a + (tangent_a @ step[..., :2, :])[..., 0]),
-        unit_vectors(axis_b + (tangent_b @ step[..., 2:, :])[..., 0]),
+        geometry.unit_vectors(axis_a + (tangent_a @ step[..., :2, :])[..., 0]),
+        geometry.unit_vectors(axis_b + (tangent_b @ step[..., 2:, :])[..., 0]),
     )
 
 

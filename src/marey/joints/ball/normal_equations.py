@@ -137,6 +137,11 @@ def sum_pairs_at_anchors(
 
 
 def _sum_chunk(T: Float[Array, "frame body 4 4"], seen: Array) -> PairSums:
+    """Return the sums of some frames by one matrix product.
+
+    The rows of R and t of all bodies, occluded ones zero, stand side by side. Positions
+    are relative to their mean in each frame, which changes no joint.
+    """
     n, m = seen.shape
     all_seen = bool(seen.all())
     stack = np.empty((n, 3, m, 4))

@@ -14,7 +14,6 @@ import numpy as np
 
 from marey.bodies import Bodies
 from marey.errors import DataError, OptionError
-from marey.joints.axes_from_points import unit_vectors
 from marey.joints.hierarchy.root_to_leaf import (
     AxesMethod,
     BodyConstants,
@@ -222,7 +221,7 @@ def _skeleton_from_poses(
     labels, marker_joint, marker_offset = _markers(
         bodies, constants, T, stacked, R_rest
     )
-    along = unit_vectors(offset)
+    along = geometry.unit_vectors(offset)
     variance = np.einsum("ji,jik,jk->j", along, covariance, along)
     return Skeleton(
         names=tuple(bodies.names[part.body] for part in constants),
@@ -266,7 +265,7 @@ def _markers(
     stacked: StackedTakes,
     R_rest: Float[Array, "body 3 3"],
 ) -> tuple[tuple[str, ...], Array, Array]:
-    """Return label, joint and offset of every marker that is attached to a body."""
+    """Return label, joint and offset (m) of every marker that is attached to a body."""
     labels, joints, offsets = [], [], []
     for joint, part in enumerate(constants):
         T_body_world = geometry.inverse(T[:, part.body])

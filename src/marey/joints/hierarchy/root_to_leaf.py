@@ -16,7 +16,6 @@ from marey.errors import DataError
 from marey.joints.axes_from_points import (
     construct_poses,
     poses_without_twist,
-    unit_vectors,
 )
 from marey.joints.noise import BodyNoise, estimate_pose_noise
 from marey.joints.sphere.fit import Sphere, SphereEstimator, fit_sphere
@@ -41,6 +40,7 @@ against the marker. Chosen by hand."""
 
 
 def _nan_vector() -> Array:
+    """Return a position that is not known."""
     return np.full(3, np.nan)
 
 
@@ -193,7 +193,7 @@ class PosePropagation:
         constants = _from_points(constants, markers, joint, axis, arm, self._axes)
         if constants.pose_source != "direction":
             return constants
-        rest = unit_vectors(_mean_seen(in_parent[:, 0] - sphere.center))
+        rest = geometry.unit_vectors(_mean_seen(in_parent[:, 0] - sphere.center))
         return replace(constants, points_in_body=rest[None], weights=np.ones(1))
 
     def _axis_of(self, sphere: Sphere, in_parent: Markers) -> Float[Array, " 3"]:
@@ -355,7 +355,7 @@ def _weights(sd: Float[Array, " point"]) -> Float[Array, " point"]:
 
 
 def _mean_seen(points: Float[Array, "point 3"]) -> Float[Array, " 3"]:
-    """Return the mean of the points that are not NaN; NaN if all are."""
+    """Return the mean (m) of the points that are not NaN; NaN if all are."""
     seen = points[np.isfinite(points).all(axis=-1)]
     return np.asarray(seen.mean(axis=0)) if len(seen) else _nan_vector()
 

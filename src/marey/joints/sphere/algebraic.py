@@ -27,7 +27,7 @@ SquaredDistances = tuple[
     Float[np.ndarray, " marker"],
 ]
 
-ROUNDING = 1e-14
+ROUNDING_SHARE = 1e-14
 """Share of the squared spread of the positions that rounding alone may leave."""
 
 MIN_MOMENT_SHARE = 0.02
@@ -77,7 +77,7 @@ class AlgebraicFit:
         arrays = [np.ascontiguousarray(x) for x in (*in_basis, moments.fourth)]
         fit = fit_squared_radii(
             MarkerMoments(*arrays),
-            (self._max_subtracted, TINY_SQUARE_SHARE, ROUNDING),
+            (self._max_subtracted, TINY_SQUARE_SHARE, ROUNDING_SHARE),
             MAX_ITERATIONS if bias_corrected else 0,
         )
         self.center = origin + basis @ fit.center  # Eq. 5; Eq. 6 in a plane
@@ -119,7 +119,7 @@ class AlgebraicFit:
             weight = _quotient(self._radius_weights(), count)
         C = self._C - subtracted * np.eye(self.basis.shape[1])
         H = np.einsum("m,mij->ij", weight * count, C)
-        return pseudo_inverse(H, ROUNDING), weight, subtracted
+        return pseudo_inverse(H, ROUNDING_SHARE), weight, subtracted
 
     def covariance(self) -> Float[np.ndarray, "3 3"]:
         """Return the covariance of the centre if the noise is white and isotropic.

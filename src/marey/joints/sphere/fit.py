@@ -162,7 +162,7 @@ def fit_sphere(
     )
     if start.reason:
         return start
-    sphere = complete_fit(
+    sphere = refine_sphere(
         points, moments, start, estimator, axis_given=axis is not None
     )
     if estimator == "geometric":
@@ -175,7 +175,7 @@ def fit_sphere(
     return _with_free_axis(replace(sphere, covariance=covariance))
 
 
-def complete_fit(
+def refine_sphere(
     points: Float[np.ndarray, "frame marker 3"],
     moments: SphereMoments,
     start: Sphere,
@@ -292,7 +292,7 @@ def _classify(
     freedom = ball.freedom
     limit = chi_squared_quantile(FALSE_ALARM_RATE, round(freedom)) / freedom
     limit *= 1.0 + NOISE_UNCERTAINTY
-    rounding = algebraic.ROUNDING * value[-1]
+    rounding = algebraic.ROUNDING_SHARE * value[-1]
     ball_noise, hinge_noise = (max(fit.variance, rounding) for fit in (ball, hinge))
     at_rest = _rest_noise_ratio(freedom) * min(ball_noise, hinge_noise)
     if (
@@ -332,12 +332,13 @@ def _why_no_fit(moments: SphereMoments) -> str:
         return "the positions are too large for numbers"
     size = np.trace(moments.covariance)
     farthest = np.sum(moments.mean**2, axis=-1).max()
-    if size <= algebraic.ROUNDING**2 * farthest:
+    if size <= algebraic.ROUNDING_SHARE**2 * farthest:
         return "all positions coincide"
     return ""
 
 
 def _no_sphere(moments: SphereMoments, reason: str) -> Sphere:
+    """Return a sphere without a centre, and why there is none."""
     spread = np.full(3, np.nan)
     if moments.count.any() and np.isfinite(moments.second).all():
         value = np.linalg.eigvalsh(moments.covariance)

@@ -142,6 +142,7 @@ def fit(takes: tuple[Bodies, ...], **options: Any) -> JointFits:
     kind = list(rough.kind)
 
     def fit_rows(rows: Rows, estimator: SphereEstimator) -> None:
+        """Replace the joints of some pairs by fits to the paths of their markers."""
         for row in rows.tolist():
             a, b = pair[row].tolist()
             pair_fit = _fit_pair(stacked, a, b, estimator, poses)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from marey.joints.noise import MIN_INFORMATION_SHARE, BodyNoise
-from marey.joints.sphere.algebraic import ROUNDING, Basis, Center
+from marey.joints.sphere.algebraic import ROUNDING_SHARE, Basis, Center
 from marey.joints.sphere.sandwich import sandwich_covariance
 from marey.numerics import Float
 from marey.numerics.resampling import evenly_spaced
@@ -82,7 +82,9 @@ class EstimatingEquation:
     @property
     def influence(self) -> Float[np.ndarray, "frame directions"]:
         """Influence of each frame on the centre, in metres."""
-        return np.asarray(self.score.sum(axis=1) @ inverse(self.hessian.sum(axis=0)))
+        return np.asarray(
+            self.score.sum(axis=1) @ pseudo_inverse(self.hessian.sum(axis=0))
+        )
 
     @property
     def disagreement(self) -> Float[np.ndarray, "directions directions"]:
@@ -109,7 +111,7 @@ def sum_chi_squares(score: Scores) -> tuple[float, int]:
     square, freedom = 0.0, 0
     for m in range(score.shape[1]):
         covariance, total = sandwich_covariance(score[:, m]), score[:, m].sum(axis=0)
-        square += float(total @ inverse(covariance, 1e-9) @ total)
+        square += float(total @ pseudo_inverse(covariance, 1e-9) @ total)
         freedom += count_rank(covariance, len(total) * np.finfo(float).eps)
     return square, freedom
 
@@ -140,7 +142,9 @@ def marker_disagreement(
         return np.zeros_like(hessian)
     if chi_squared_survival(square, freedom) >= DISAGREEMENT_LEVEL:
         return np.zeros_like(hessian)
-    steps = np.stack([inverse(hessian - of_markers[m]) @ score[m] for m in range(n)])
+    steps = np.stack(
+        [pseudo_inverse(hessian - of_markers[m]) @ score[m] for m in range(n)]
+    )
     return np.asarray((1.0 - 1.0 / n) * steps.T @ steps)
 
 
@@ -176,7 +180,7 @@ def refine_center(points: Points, center: Center, basis: Basis) -> Center:
 
     P = basis @ basis.T
     points = np.ascontiguousarray(points)
-    limits = ROUNDING, TINY_STEP, MAX_ITERATIONS
+    limits = ROUNDING_SHARE, TINY_STEP, MAX_ITERATIONS
     found = radii_kernel.refine_center(points, center, P, *limits)
     return np.asarray(found)
 
@@ -194,7 +198,7 @@ def remove_axis_bias(
 
     def step(moved: Center) -> Center:
         equation = RadiusEquation.at(points, moved, basis, bias)
-        return np.asarray(basis @ inverse(equation.hessian) @ equation.score)
+        return np.asarray(basis @ pseudo_inverse(equation.hessian) @ equation.score)
 
     return take_newton_steps(step, center, farthest_position(points, center))
 
@@ -273,10 +277,14 @@ def estimating_equation(
 def _radius_variance(sums: "RadiusSums") -> float:
     """Return the mean squared error of a radius, in square metres."""
     square = float(sums.square.sum()) / max(float(sums.count.sum()), 1.0)
-    return square + ROUNDING * float(sums.radius.max()) ** 2
+    return square + ROUNDING_SHARE * float(sums.radius.max()) ** 2
 
 
 def _hessian(sums: "RadiusSums") -> Float[np.ndarray, "marker directions directions"]:
+    """Return the second derivatives of half the squared radius errors, by marker.
+
+    Those of Gauss-Newton and the curvature of the spheres; without unit.
+    """
     identity = np.eye(sums.score.shape[1])
     curvature = sums.curvature[:, None, None] * identity - sums.turning
     return np.asarray(sums.gauss_newton + curvature)
@@ -321,7 +329,7 @@ def limit_noise_share(
     from marey.joints.sphere import radii_kernel  # numba is slow to import
 
     both = np.ascontiguousarray(hessian), np.ascontiguousarray(observed)
-    found = radii_kernel.limit_noise_share(*both, MIN_INFORMATION_SHARE, ROUNDING)
+    found = radii_kernel.limit_noise_share(*both, MIN_INFORMATION_SHARE, ROUNDING_SHARE)
     return np.asarray(found)
 
 
@@ -336,8 +344,8 @@ def _expected_score(
     return np.asarray(expected_score(*values) @ basis)
 
 
-def inverse(H: np.ndarray, rcond: float = ROUNDING) -> np.ndarray:
+def pseudo_inverse(H: np.ndarray, rcond: float = ROUNDING_SHARE) -> np.ndarray:
     """Return the pseudo-inverse of a symmetric matrix."""
-    from marey.joints.sphere.symmetric_kernel import pseudo_inverse
+    from marey.joints.sphere import symmetric_kernel  # numba is slow to import
 
-    return np.asarray(pseudo_inverse(np.ascontiguousarray(H), rcond))
+    return np.asarray(symmetric_kernel.pseudo_inverse(np.ascontiguousarray(H), rcond))

@@ -12,14 +12,14 @@ import numpy as np
 
 from marey.joints.ball.closed_form import FREE_SD_M
 from marey.joints.noise import BodyNoise, PoseNoise
-from marey.joints.sphere.algebraic import ROUNDING, AlgebraicFit
+from marey.joints.sphere.algebraic import ROUNDING_SHARE, AlgebraicFit
 from marey.joints.sphere.fit import (
     MIN_POSITIONS,
     KindChoice,
     Sphere,
     SphereEstimator,
-    complete_fit,
     fit_sphere_to_moments,
+    refine_sphere,
 )
 from marey.joints.sphere.geometric import (
     AxisNoiseBias,
@@ -27,9 +27,9 @@ from marey.joints.sphere.geometric import (
     axis_noise_bias,
     estimating_equation,
     farthest_position,
-    inverse,
     limit_noise_share,
     marker_disagreement,
+    pseudo_inverse,
     radial_scatter,
     remove_axis_bias,
     sum_chi_squares,
@@ -148,7 +148,7 @@ def fit_one_side(
     """
     points, sphere = paths.points, start
     if not start.reason:
-        sphere = complete_fit(
+        sphere = refine_sphere(
             points, paths.moments, start, estimator, axis_given=axis_given
         )
     side = OneSidedFit(
@@ -280,6 +280,7 @@ def fit_both_centers(
     basis = block_diagonal(*residual.bases)
 
     def step(centers: Array) -> Array:
+        """Return the Newton step of both centres, in metres."""
         score, hessian = residual.equation(centers.reshape(2, 3))
         parts = [
             RadiusEquation.at(side.points, center, B, side.bias)
@@ -291,7 +292,7 @@ def fit_both_centers(
         hessian = hessian + block_diagonal(
             *(part.hessian / part.variance for part in parts)
         )
-        return np.asarray(basis @ inverse(hessian) @ score)
+        return np.asarray(basis @ pseudo_inverse(hessian) @ score)
 
     start = np.concatenate([side.center for side in sides])
     centers = take_newton_steps(step, start, farthest).reshape(2, 3)
@@ -325,7 +326,7 @@ def _covariance(
     each, total = np.concatenate(of_markers), np.concatenate(totals)
     hessian = hessian + each.sum(axis=0)
     disagreement = marker_disagreement(hessian, each, total, square, freedom)
-    covariance = sandwich_covariance(score @ inverse(hessian))
+    covariance = sandwich_covariance(score @ pseudo_inverse(hessian))
     return np.asarray(covariance + disagreement)
 
 
@@ -366,6 +367,7 @@ class _ResidualForm:
         self._observed = np.block([[size, -self._M], [-self._M.T, self._G]])
 
     def _displacement(self, centers: Centers) -> tuple[Array, Array]:
+        """Return how far both centres are from the start, along their bases (m)."""
         moved = centers - self.start
         return self.bases[0].T @ moved[0], self.bases[1].T @ moved[1]
 
@@ -385,7 +387,7 @@ class _ResidualForm:
         square = self._square + x @ (x - 2.0 * self._mean - 2.0 * self._M @ y)
         square += y @ (self._G @ y + 2.0 * self._in_b)
         size = np.mean(np.sum(centers**2, axis=1))
-        return float(max(square, 0.0) / len(x) + ROUNDING * size)
+        return float(max(square, 0.0) / len(x) + ROUNDING_SHARE * size)
 
     def equation(self, centers: Centers) -> tuple[Array, Array]:
         """Return the sum of the scores and the Hessian, without their noise bias."""

@@ -16,6 +16,7 @@ from marey.joints.temporary.window_motions import (
     window_motions,
 )
 from marey.numerics import Array, Float, geometry
+from marey.numerics.robust import rms
 from marey.numerics.thresholds import (
     LEVER_ARM_M,
     MARKER_NOISE_M,
@@ -215,10 +216,10 @@ class _GripSearch:
             if self.distances.determine(a, b)
             else _deviations(T_a_b, mean, center_b)
         )
-        rms = max(_rms(deviation[core]), MARKER_NOISE_M)
-        start, stop = extend_run(deviation, core, rms)
+        core_rms = max(rms(deviation[core]), MARKER_NOISE_M)
+        start, stop = extend_run(deviation, core, core_rms)
         distance = float(np.linalg.norm(mean[:3, 3]))
-        residual = _rms(deviation[start:stop])
+        residual = rms(deviation[start:stop])
         return _Grip(row, start, stop, residual, distance, center_a, center_b)
 
     def select_best(self, grips: list[_Grip]) -> list[_Grip]:
@@ -259,10 +260,6 @@ class _GripSearch:
             if all(path for path, _ in paths) and are_near:
                 return True
         return False
-
-
-def _rms(values: Float[Array, " frame"]) -> float:
-    return float(np.sqrt(np.nanmean(values**2)))
 
 
 def _mean_pose(T: Float[Array, "frame 4 4"]) -> Float[Array, "4 4"]:

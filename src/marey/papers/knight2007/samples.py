@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from marey.numerics import Array, Float
+from marey.numerics import Array, Float, geometry
 from marey.papers.frame import Drawing
 from marey.papers.plots import Panels, Style, line_drawing
 from marey.plot.style import BLUE, GOLD, GREEN, GREY, INK, RED
@@ -14,8 +14,7 @@ Points = Float[Array, "point 3"]
 
 def sample_sphere(rng: np.random.Generator, n_points: int) -> Points:
     """Return unit vectors distributed uniformly over the sphere."""
-    directions = rng.normal(size=(n_points, 3))
-    return np.asarray(directions / np.linalg.norm(directions, axis=-1, keepdims=True))
+    return geometry.unit_vectors(rng.normal(size=(n_points, 3)))
 
 
 def sample_cap(rng: np.random.Generator, n_points: int, half_angle: float) -> Points:

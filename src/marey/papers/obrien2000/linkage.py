@@ -171,7 +171,7 @@ def compare_sets(sets: Sequence[marey.Bodies]) -> Table:
     p = np.min(test.p_value[:, rows], axis=1) * len(rows) * len(sets)
     distance_cm = 100.0 * np.median(test.displacement[:, rows], axis=1)
     moved = (p < MAX_P_VALUE) & (distance_cm > MIN_MOVE_CM)
-    header = "set | distance of centres cm | p (all joints and sets) | verdict"
+    header = "set | distance of centres cm | p (all joints and sets) | conclusion"
     return table(
         header,
         (

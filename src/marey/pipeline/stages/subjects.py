@@ -123,6 +123,7 @@ def _place_still_joints(bodies: Bodies, joints: JointFits, tree: Tree) -> JointF
 def _subject(
     name: str, skeleton: Skeleton, fit: BodyFit, options: SolveOptions
 ) -> SubjectFit:
+    """Return a subject with the same bones and markers in all takes."""
     method = choose_method(options, has_markers=bool(skeleton.marker_labels))
     if method == "playback" and skeleton.marker_labels and skeleton.sensor_names:
         raise OptionError(
@@ -334,6 +335,7 @@ def _bend_toes(subject: Subject) -> Subject:
 
 
 def _report_added(subject: str, added: Sequence[str]) -> Finding:
+    """Return the finding that lists the joints added by anatomy."""
     shown = ", ".join(mark_name(n) for n in added if not n.endswith("_end"))
     message = (
         f"no markers determine {shown}: they are placed by anatomy and move with the "

@@ -24,7 +24,7 @@ from marey.errors import DataError, OptionError, check_choice
 from marey.io import read
 from marey.io.text.names import make_unique
 from marey.joints import rigid_pair
-from marey.motion import ROUNDING
+from marey.motion import ROTATION_ROUNDING
 from marey.numerics import Float, geometry
 from marey.numerics.procrustes import points_seen
 from marey.numerics.thresholds import (
@@ -149,7 +149,7 @@ def _round_to_rotations(take: Take) -> Take:
     excess = np.nan_to_num(np.swapaxes(R, -1, -2) @ R - np.eye(3))
     deviation = np.abs(excess).max(axis=(0, 2, 3), initial=0.0)
     is_sheared = np.abs(excess.mean(axis=0)).max(axis=(1, 2)) > MAX_NON_ROTATION
-    rounded = np.flatnonzero((deviation > ROUNDING) & ~is_sheared)
+    rounded = np.flatnonzero((deviation > ROTATION_ROUNDING) & ~is_sheared)
     if not len(rounded):
         return take
     T_world_sensor = take.T_world_sensor.copy()

@@ -168,7 +168,7 @@ def _fit_axes(
 
 
 def _joint_centers(joined: JoinedBodies) -> dict[str, dict[str, Float[Array, "3"]]]:
-    """Return the centres of each body's joints in its axes, by the other body."""
+    """Return the centres (m) of each body's joints in its axes, by the other body."""
     takes, joints, tree = joined
     names = takes[0].names
     centers: dict[str, dict[str, Array]] = {name: {} for name in names}

@@ -146,7 +146,9 @@ def _update_anchors(
 def _geometric_medians(
     groups: Sequence[Float[Array, "_ 3"]],
 ) -> Float[Array, "group 3"]:
-    """Return the point with the least sum of distances to each group of positions.
+    """Return the geometric median of each group of positions, in metres.
+
+    It is the point with the least sum of distances to all of them.
 
     It is found by Weiszfeld's algorithm, for all groups at once, and is exact where
     most positions of a group are equal; NaN if none is known.

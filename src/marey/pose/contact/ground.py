@@ -227,7 +227,7 @@ class _PlaneRegression(NamedTuple):
         return np.concatenate([common, (heights - common @ shared) / own])
 
     def _sum_by_point(self, values: Float[Array, " plant"]) -> Float[Array, " point"]:
-        """Return the sums over the plants of each point."""
+        """Return the sum of the values over the plants of each point."""
         sums = np.bincount(self.point, values, self.n_points)
         return sums.astype(float, copy=False)  # whole numbers without plants
 

@@ -308,6 +308,7 @@ def _are_rivals(
 def _make_hold(
     found: _HoldCandidate, motion: Motion, points: ContactPoints, strength: float
 ) -> Hold:
+    """Return a candidate as a hold, its point in metres and its times in seconds."""
     plant = found.plant
     return Hold(
         joint=motion.skeleton.names[points.joint[plant.point]],

@@ -122,7 +122,7 @@ class RotationAxes:
     def world_directions(
         self, T_world_joint: Float[Array, "frame joint 4 4"]
     ) -> Float[Array, "frame axis 3"]:
-        """Return the axes in the world."""
+        """Return the unit axes of all angles in the world."""
         frame = np.where(self.in_joint, self.joint, self.skeleton.parent[self.joint])
         R = T_world_joint[:, frame, :3, :3].copy()
         R[:, frame < 0] = np.eye(3)
@@ -134,7 +134,7 @@ class RotationAxes:
         positions: Float[Array, "frame point 3"],
         joint: Int[Array, " point"],
     ) -> Float[Array, "frame point 3 unknown"]:
-        """Return the derivatives of points by the root's position and by all angles."""
+        """Return derivatives (m/rad) of points by the root's position and by angles."""
         centres = T_world_joint[..., :3, 3][:, self.joint]
         lever = positions[:, :, None] - centres[:, None]
         by_angle = np.cross(self.world_directions(T_world_joint)[:, None], lever)
@@ -269,7 +269,7 @@ def _fade_correction(
 
 
 def _first_of_line(values: Float[Array, "frame 3"]) -> Float[Array, " 3"]:
-    """Return the first value of the least-squares line through some values."""
+    """Return the first value of the least-squares line through values."""
     known = np.isfinite(values).all(axis=1)
     time, values = np.flatnonzero(known), values[known]
     if not len(time):

@@ -26,7 +26,8 @@ its start to exp(-20). Higher joins more halves, and tracks more frames twice.""
 
 MIN_OVERLAPS = 10
 """Least length of a sequence to be cut, as a multiple of the overlap. A cut gains
-nothing from 4 overlaps, and 30 % from 10. Chosen by hand."""
+nothing from 4 overlaps, and 30 % from 10. Higher cuts fewer sequences. Chosen by
+hand."""
 
 SEAM_ROUNDING = 1e-6
 """Largest difference of two states that agree: of positions in metres, quaternions, and

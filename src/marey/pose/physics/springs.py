@@ -192,7 +192,7 @@ def sensor_poses(
 def _neutral_posture(
     tracker: GaussNewtonSolver, take: Take, trace: PoseTrace, options: PhysicsOptions
 ) -> Float[Array, "frame node 4"]:
-    """Return the posture that torques lead to: a reference's, or arms at the side."""
+    """Return rotations of the posture without torque: a reference, or hanging arms."""
     skeleton = tracker.skeleton
     if options.reference is not None:
         return tracker.reference_rotations(take, trace, options)[0]

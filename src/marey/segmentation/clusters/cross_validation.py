@@ -250,7 +250,7 @@ def is_dense(labels: Int[Array, " marker"]) -> bool:
     return len(labels) >= MIN_DENSITY * (int(labels.max(initial=0)) + 1)
 
 
-def merge_bodies(
+def merge_clusters(
     labels: Int[Array, " marker"],
     stats: PairStats,
     criterion: LeaveOneOut,

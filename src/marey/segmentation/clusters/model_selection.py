@@ -16,7 +16,7 @@ from marey.segmentation.clusters.cross_validation import (
     LeaveOneOut,
     PredictionErrors,
     is_dense,
-    merge_bodies,
+    merge_clusters,
     without_redundant_bodies,
 )
 from marey.segmentation.clusters.overlap import overlapping_bodies, owning_bodies
@@ -103,7 +103,7 @@ def cluster_markers(
     best = _prefer_predictive(best, tried, criterion)
     if n_bodies or not is_dense(best.owner):
         return best
-    merged = merge_bodies(best.owner, stats, criterion)
+    merged = merge_clusters(best.owner, stats, criterion)
     return best if (merged == best.owner).all() else _disjoint(stats, merged)
 
 

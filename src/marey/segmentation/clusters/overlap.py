@@ -68,7 +68,7 @@ def _find_cover(odds: Float[Array, "marker marker"]) -> Members:
     covers = []
     for part in members_of_labels(connected_components(odds > 0.0)[1]):
         inside = odds[np.ix_(part, part)]
-        found = improve_cover(inside, _complete_linkage(inside))
+        found = improve_cover(inside, complete_linkage(inside))
         covers.append(np.zeros((len(found), len(odds)), dtype=bool))
         covers[-1][:, part] = found
     cover = np.concatenate(covers)
@@ -78,12 +78,16 @@ def _find_cover(odds: Float[Array, "marker marker"]) -> Members:
 def improve_cover(
     odds: Float[Array, "marker marker"], members: Members
 ) -> Bool[Array, "fewer marker"]:
-    """Return a cover of the markers by bodies that no single change improves.
+    r"""Return a cover of the markers by bodies that no single change improves.
 
-    The value of a cover is the sum of the log odds of all pairs that share at least one
-    body, less a price for every membership. Greedy ascent: each step makes the change
-    of largest gain. In a change, a marker joins a body, leaves it or moves to another;
-    two bodies merge; or two markers open a new body.
+    The value of a cover is the sum of the log odds :math:`o` of all pairs that share at
+    least one body :math:`B`, less a price :math:`\pi` for every membership,
+
+    .. math:: \sum_{i < j,\ \exists B: i, j \in B} o_{ij} - \pi \sum_B |B|.
+
+    Greedy ascent: each step makes the change of largest gain. In a change, a marker
+    joins a body, leaves it or moves to another; two bodies merge; or two markers open a
+    new body.
 
     Args:
         odds: Log odds of one body for every two markers, zero on the diagonal.
@@ -96,7 +100,7 @@ def improve_cover(
         gain, changed = _best_change(odds, cover)
         if gain < MIN_GAIN:
             break
-        cover = _without_subsets(changed)
+        cover = without_subsets(changed)
     return cover[cover.any(axis=1)]
 
 
@@ -169,7 +173,7 @@ def _gains(
     )
 
 
-def _without_subsets(cover: Members) -> Members:
+def without_subsets(cover: Members) -> Members:
     """Return the cover without bodies that are subsets of another, or repeat one."""
     rows = np.flatnonzero(cover.any(axis=1))
     bodies = cover[rows].astype(float)
@@ -183,7 +187,7 @@ def _without_subsets(cover: Members) -> Members:
     return cover
 
 
-def _complete_linkage(odds: Float[Array, "marker marker"]) -> Members:
+def complete_linkage(odds: Float[Array, "marker marker"]) -> Members:
     """Return bodies all of whose pairs have positive log odds (complete linkage)."""
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform

@@ -94,11 +94,14 @@ block."""
 Q05_Q95_SD = NormalDist().inv_cdf(Q95) - NormalDist().inv_cdf(Q05)
 """Standard deviations of a normal distribution between these quantiles."""
 
-WHITE_NEIGHBOURS, WHITE_MEDIAN_VARIANCE = 5, 0.287
-"""Consecutive frames whose median distance is used where noise is white, and the
-variance of the median of as many normal values, in that of one. More hide more noise,
-and fast motion. Chosen on generated walks with 1 mm of white noise; of 81 recordings
-one has mostly white noise, so that they decided nothing."""
+WHITE_NEIGHBOURS = 5
+"""Consecutive frames whose median distance is used where noise is white. More hide more
+noise, and fast motion. Chosen on generated walks with 1 mm of white noise; of 81
+recordings one has mostly white noise, so that they decided nothing."""
+
+WHITE_MEDIAN_VARIANCE = 0.287
+"""Variance of the median of as many normal values, in that of one (published, Teichroew
+1956)."""
 
 STEADY_RATIO = 2.0
 """Spread, in units of noise, up to which a pair counts for the usual distance of
@@ -126,7 +129,7 @@ class PairStats:
 
     @property
     def known_spread(self) -> Float[Array, "marker marker"]:
-        """The spread of known pairs, infinite elsewhere."""
+        """The spread of known pairs in metres, infinite elsewhere."""
         return np.where(self.is_known, self.spread, np.inf)
 
     @cached_property
@@ -161,6 +164,7 @@ class PairStats:
 
     @cached_property
     def _smallest_spread(self) -> Float[Array, " marker"]:
+        """The smallest spread of each marker, in metres; the median if it has none."""
         return _fill_with_median(self.known_spread.min(axis=1))
 
     @property
@@ -182,7 +186,7 @@ class PairStats:
 
 
 def _fill_with_median(values: Float[Array, " marker"]) -> Float[Array, " marker"]:
-    """Return the values with the median of the finite ones in place of the others."""
+    """Return the values, the median of the finite ones in place of the others."""
     known = np.isfinite(values)
     median = float(np.median(values[known])) if known.any() else 0.0
     return np.where(known, values, median)
@@ -342,7 +346,7 @@ def log_odds(
 
 
 def _geometric_mean(values: Float[Array, " marker"]) -> Float[Array, "marker marker"]:
-    """Return the geometric mean of the values of every two markers."""
+    """Return the geometric mean of the values of every two markers, in their unit."""
     return np.asarray(np.sqrt(values[:, None] * values))
 
 

@@ -88,7 +88,7 @@ def printed_affinity(stats: PairStats, n_frames: int) -> Float[Array, "marker ma
 def self_tuning_affinity(
     stats: PairStats, neighbour: int = SCALE_NEIGHBOUR
 ) -> Float[Array, "marker marker"]:
-    r"""Return the affinity with local scales, zero on the diagonal.
+    r"""Return the affinity with local scales, from 0 to 1, zero on the diagonal.
 
     .. math:: A_{ij} = \exp(-\sigma_{ij}^2 / s_i s_j)
 
@@ -104,13 +104,14 @@ def self_tuning_affinity(
 
 
 def _affinity(exponent: Float[Array, "marker marker"]) -> Float[Array, "marker marker"]:
+    """Return exp(-exponent), 0 to 1, with zeros on the diagonal."""
     return np.where(np.eye(len(exponent), dtype=bool), 0.0, np.exp(-exponent))
 
 
 def _fill_with_largest(
     values: Float[Array, "marker marker"],
 ) -> Float[Array, "marker marker"]:
-    """Return the values with the largest in place of those that are not known."""
+    """Return the values, those that are not known replaced by the largest."""
     return np.where(np.isfinite(values), values, np.nanmax(values, initial=0.0))
 
 

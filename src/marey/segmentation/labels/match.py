@@ -40,8 +40,8 @@ MIN_BODIES = 3
 recognises fewer small sets. Chosen by hand."""
 
 MIN_MARKERS_PER_BODY = 1.5
-"""Mean number of markers per body: sets with fewer are joints, not markers. Chosen by
-hand."""
+"""Mean number of markers per body: sets with fewer are joints, not markers. Higher
+takes more sets for joints. Chosen by hand."""
 
 MAX_MISPLACED_FRACTION = 0.25
 """Fraction of the markers that may disagree with their labels before all labels are
@@ -71,7 +71,7 @@ class MarkerSetMatch:
     least."""
 
     explained: float
-    """Fraction of the named and seen markers that the set knows."""
+    """Fraction of the named and seen markers that the set lists."""
 
     unused: tuple[str, ...]
     """Labels of the markers that were left out."""
@@ -101,7 +101,7 @@ class SubjectMatch:
     subject: str
     marker_set: MarkerSet
     hits: Mapping[str, int]
-    """The marker of each label that the set knows, by its normalised label."""
+    """The marker of each label that the set lists, by its normalised label."""
 
     markers: tuple[int, ...]
     """All markers of the subject that have a name."""
@@ -148,7 +148,7 @@ class SubjectMatch:
 def recognise_marker_set(take: Take) -> MarkerSetMatch | None:
     """Return the known marker set of a take's labels, None if they are of none.
 
-    Of each subject, the set that knows most of its labels is taken. Either most bodies
+    Of each subject, the set that lists most of its labels is taken. Either most bodies
     of the set must be there, whatever else is (joint centres that a program added, a
     racket), or most labels of the subject must be known, whatever is missing (the upper
     body). If the labels are of no set, the words in them name the bodies (`word_set`).
@@ -269,7 +269,7 @@ def _match_subjects(
 def _best_set(
     subject: str, labels: Mapping[str, int], raw: Mapping[int, str]
 ) -> SubjectMatch | None:
-    """Return the match of a subject with the set that knows most of its labels.
+    """Return the match of a subject with the set that lists most of its labels.
 
     If it is no match, the words of the labels may make a set.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from marey.numerics import Array, Float, Int
+from marey.numerics import Array, Float, Int, geometry
 from marey.synth.corruption.options import Corruption
 from marey.synth.truth import CorruptionEvent, Truth
 
@@ -25,7 +25,7 @@ class CorruptionState:
 
     @property
     def sensor_position(self) -> Float[Array, "frame sensor 3"]:
-        """The positions of the sensors, as a view that can be written to."""
+        """The positions of the sensors in metres, as a view that can be written to."""
         return self.T_world_sensor[..., :3, 3]
 
     @property
@@ -34,7 +34,7 @@ class CorruptionState:
         return self.T_world_sensor[..., :3, :3]
 
     def positions(self) -> tuple[tuple[str, Array], tuple[str, Array]]:
-        """Return the positions of markers and of sensors, each with its item's name."""
+        """Return the positions of markers and of sensors, in metres, by kind."""
         return ("marker", self.points), ("sensor", self.sensor_position)
 
     def items_on(
@@ -65,5 +65,4 @@ class CorruptionState:
 
 def random_directions(rng: np.random.Generator, count: int) -> Float[Array, "count 3"]:
     """Return unit vectors, uniformly distributed on the sphere."""
-    v = rng.normal(size=(count, 3))
-    return np.asarray(v / np.linalg.norm(v, axis=-1, keepdims=True))
+    return geometry.unit_vectors(rng.normal(size=(count, 3)))

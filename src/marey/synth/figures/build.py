@@ -53,7 +53,7 @@ def add_right_side(rows: Sequence[JointSpec]) -> list[JointSpec]:
     return [*middle, *left, *map(mirror_row, left)]
 
 
-def build_skeleton(rows: Sequence[JointSpec], scale: float = 1.0) -> Skeleton:
+def build_figure_skeleton(rows: Sequence[JointSpec], scale: float = 1.0) -> Skeleton:
     """Return the skeleton that a table of joints describes.
 
     Args:
@@ -124,7 +124,7 @@ def build_figure(
         arms: Arms.
         more: Other fields of `Figure`.
     """
-    skeleton = build_skeleton(rows, scale)
+    skeleton = build_figure_skeleton(rows, scale)
     has_right = any(row.joint.startswith("Right") for row in surfaces)
     built = []
     for row in surfaces:

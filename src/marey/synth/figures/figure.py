@@ -192,7 +192,7 @@ def motion_from_poses(skeleton: Skeleton, poses: PoseSequence, rate: float) -> M
 def root_poses(
     position: Float[np.ndarray, "frame 3"], rotvec: Float[np.ndarray, "frame 3"]
 ) -> Float[np.ndarray, "frame 4 4"]:
-    """Return T_world_root: the tilt (x, y of rotvec) first, then the heading (z)."""
+    """Return T_world_root (m): the tilt (x, y of rotvec, rad), then the heading (z)."""
     heading = geometry.rotation_exp(rotvec * [0.0, 0.0, 1.0])
     tilt = geometry.rotation_exp(rotvec * [1.0, 1.0, 0.0])
     return geometry.transform(heading @ tilt, position)

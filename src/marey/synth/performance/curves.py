@@ -71,7 +71,10 @@ def quintic_spline(x: Times, knots: Sequence[tuple[float, float, float]]) -> Tim
 
 
 def quintic_hermite(s: Array, p0: Array, v0: Array, p1: Array, v1: Array) -> Array:
-    """Return the quintic with end values p, end slopes v and no end curvature."""
+    """Return the quintic with end values p, end slopes v and no end curvature.
+
+    In the unit of p, for s from 0 to 1.
+    """
     h = smoothstep(s)
     a = s - 6.0 * s**3 + 8.0 * s**4 - 3.0 * s**5
     b = -4.0 * s**3 + 7.0 * s**4 - 3.0 * s**5

@@ -127,7 +127,7 @@ def _trunk_angles(figure: Figure, now: Actions) -> Angles:
 def _arm_angles(
     figure: Figure, arm: FigureLimb, punch: Array
 ) -> Float[Array, "frame 2 3"]:
-    """Return the angles of shoulder and elbow, blended between guard and punch."""
+    """Return angles (rad) of shoulder and elbow, blended between guard and punch."""
     skeleton = figure.skeleton
     guard = _shoulder_angles(figure, arm, (0.35, 0.25, -0.9), (0.35, -0.9, -0.25))
     straight = _shoulder_angles(

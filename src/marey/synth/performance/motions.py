@@ -175,7 +175,7 @@ def _leg_parents(figure: Figure) -> set[int]:
 def _blend_to_goal(
     angles: Array, joint: int, goal: Array, times: Array, span: tuple[float, float]
 ) -> Array:
-    """Return the angles with one joint blended to its goal within a span of time."""
+    """Return the angles (rad), one joint blended to its goal within a span of time."""
     begin, end = span
     ramp = 0.25 * (end - begin)
     window = pulse(times, begin + ramp, end - ramp, ramp)[:, None]
@@ -185,7 +185,7 @@ def _blend_to_goal(
 
 
 def _raise_leg(figure: Figure, leg: FigureLimb, angles: Array, share: Array) -> Array:
-    """Return the angles with one leg raised by bending hip and knee."""
+    """Return the angles (rad) with one leg raised by bending hip and knee."""
     high = figure.skeleton.limits[:, 0, 1]
     result = angles.copy()
     for joint in (leg.upper, leg.middle):
@@ -198,7 +198,7 @@ def _raise_leg(figure: Figure, leg: FigureLimb, angles: Array, share: Array) -> 
 def _circle_in_limits(
     figure: Figure, joint: int, share: Array, rng: Rng
 ) -> Float[Array, "frame 3"]:
-    """Return angles that circle within the limits of a joint while it twists."""
+    """Return angles (rad) that circle within the limits of a joint while it twists."""
     low, high = np.nan_to_num(figure.skeleton.limits[joint]).T
     angle = 2.0 * np.pi * (1.5 * share + rng.uniform())
     u = np.stack([np.cos(angle), np.sin(angle), np.sin(1.7 * angle)], axis=-1)

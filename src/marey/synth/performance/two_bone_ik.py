@@ -16,9 +16,8 @@ def frame_from_directions(
     The y axis is the part of `second` perpendicular to `first`.
     """
     first, second = np.broadcast_arrays(first, second)
-    x = first / np.linalg.norm(first, axis=-1, keepdims=True)
-    y = second - np.sum(second * x, axis=-1, keepdims=True) * x
-    y = y / np.linalg.norm(y, axis=-1, keepdims=True)
+    x = geometry.unit_vectors(first)
+    y = geometry.unit_vectors(second - np.sum(second * x, axis=-1, keepdims=True) * x)
     return np.stack([x, y, np.cross(x, y)], axis=-1)
 
 
@@ -40,7 +39,7 @@ def align_bone(
 
 
 def _bend_angle(a: Array, b: Array, axis: Array, distance: Array) -> Array:
-    """Return the angle about `axis` at which |a + R b| equals the distance."""
+    """Return the angle about `axis` (rad) at which |a + R b| equals the distance."""
     along = (a @ axis) * (b @ axis)
     even, odd = a @ b - along, a @ np.cross(axis, b)
     cosine = (distance**2 - a @ a - b @ b - 2.0 * along) / (2.0 * np.hypot(even, odd))
@@ -50,7 +49,7 @@ def _bend_angle(a: Array, b: Array, axis: Array, distance: Array) -> Array:
 def joint_poses(
     skeleton: Skeleton, T_world_root: Poses, angles: Angles
 ) -> Float[Array, "frame joint 4 4"]:
-    """Return T_world_joint of joint angles, by forward kinematics."""
+    """Return T_world_joint of joint angles in radians, by forward kinematics."""
     return skeleton.forward(T_world_root, quaternions_from_angles(skeleton, angles))
 
 

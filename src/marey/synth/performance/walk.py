@@ -91,6 +91,7 @@ class FootPath:
         ]
 
     def _swing_share(self, share: Array) -> Array:
+        """Return the share of the swing that has passed, 0 to 1."""
         stance = self.leg.stance
         return np.asarray(np.clip((share - stance) / (1.0 - stance), 0.0, 1.0))
 
@@ -127,7 +128,7 @@ class FootPath:
     def _stance_position(
         self, footprints: Array, share: Array
     ) -> Float[Array, "frame 3"]:
-        """Return the position of the ankle of a foot that rolls over its footprint."""
+        """Return the position (m) of an ankle whose foot rolls over its footprint."""
         pitch = curves.quintic_spline(share, self.walk.gait.foot_pitch_knots)
         lift = _yaw_rotation(footprints[:, 3]) @ (np.eye(3) - _pitch_rotation(pitch))
         roll = np.einsum("fij,fj->fi", lift, self._pivot(share))
@@ -179,10 +180,12 @@ class FootPath:
 
 
 def _yaw_rotation(yaw: Times) -> Float[Array, "frame 3 3"]:
+    """Return rotations about the vertical by angles in radians."""
     return geometry.rotation_exp(yaw[:, None] * UP)
 
 
 def _pitch_rotation(pitch: Times) -> Float[Array, "frame 3 3"]:
+    """Return rotations about y, which points to the left, by angles in radians."""
     return geometry.rotation_exp(pitch[:, None] * np.array([0.0, 1.0, 0.0]))
 
 
@@ -269,7 +272,7 @@ def upper_body_angles(walk: Walk, times: Times) -> Angles:
 def hanging_arm_angles(
     figure: Figure, arm: FigureLimb, forward: Times
 ) -> Float[Array, "frame 3"]:
-    """Return the shoulder angles of a hanging arm that is swung forward by an angle."""
+    """Return the shoulder angles (rad) of a hanging arm, swung forward by an angle."""
     skeleton = figure.skeleton
     out = np.full_like(forward, arm.side * ARM_ABDUCTION)
     goal = np.stack([np.sin(forward), out, -np.cos(forward)], axis=-1)

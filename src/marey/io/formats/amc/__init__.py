@@ -93,7 +93,7 @@ def read_motion(file: File) -> Motion:
     asf = acclaim.read_asf(skeleton_file)
     unit, scale = acclaim.decide_unit(file, asf)
     up = file.decide_fact("up", assumed="y", note="ASF does not state it")
-    asf_skeleton = acclaim.build_skeleton(asf, scale, up.value)
+    asf_skeleton = acclaim.convert_skeleton(asf, scale, up.value)
     mark = MAREY_COMMENT.search(data, 0, HEADER_BYTES)
     stated = parse_rate(decode_text(mark[2])) if mark else None
     rate = file.decide_fact(
@@ -178,7 +178,7 @@ def _poses(
 def _translations(
     channels: AmcChannels, name: str, values: np.ndarray
 ) -> Float[np.ndarray, "frame 3"]:
-    """Return the translations of a bone along its own axes; zero where it has none."""
+    """Return translations of a bone along its axes, in the file's unit, or zero."""
     translations = np.zeros((len(values), 3))
     for i, dof in enumerate(channels.dof[name]):
         if dof[0] == "t":

@@ -7,7 +7,7 @@ stated; Y is usual in the CMU database. An AMC file holds the motion.
 import re
 
 from marey.io.contract import File, Format, normalize_text
-from marey.io.formats.asf.read import build_skeleton, decide_unit, read_asf
+from marey.io.formats.asf.read import convert_skeleton, decide_unit, read_asf
 from marey.io.formats.asf.write import write_skeleton
 from marey.skeleton import Skeleton
 
@@ -26,7 +26,7 @@ def read_skeleton(file: File) -> Skeleton:
     asf = read_asf(file)
     _, scale = decide_unit(file, asf)
     up = file.decide_fact("up", assumed="y", note="ASF does not state it")
-    return build_skeleton(asf, scale, up.value).skeleton
+    return convert_skeleton(asf, scale, up.value).skeleton
 
 
 FORMAT = Format(

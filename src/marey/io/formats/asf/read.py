@@ -383,7 +383,7 @@ def decide_unit(file: File, asf: AsfFile) -> tuple[Fact, float]:
     return fact, METRES_PER_UNIT["in"] / length
 
 
-def build_skeleton(asf: AsfFile, scale: float, up: str) -> AsfSkeleton:
+def convert_skeleton(asf: AsfFile, scale: float, up: str) -> AsfSkeleton:
     """Return the skeleton of an ASF in metres and +Z up.
 
     Each bone gives the joint at its start; a bone without children also gives a fixed

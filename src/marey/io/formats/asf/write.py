@@ -96,13 +96,14 @@ def _per_metre(options: WriteOptions) -> float:
 
 
 def _R_marey_file(options: WriteOptions) -> Float[np.ndarray, "3 3"]:
+    """Return the rotation from the axes of the file to those of marey."""
     return units_axes.rotation_to_z_up(options.up or "y")
 
 
 def _points(
     points: Float[np.ndarray, "*batch 3"], options: WriteOptions
 ) -> Float[np.ndarray, "*batch 3"]:
-    """Return points as they are written."""
+    """Return points as they are written, in the unit and axes of the file."""
     turned = units_axes.points_to_file(points, "m", options.up or "y")
     return round_values(turned * _per_metre(options), DECIMALS)
 
@@ -242,7 +243,7 @@ def _angles(
 def _nearest_branch(
     angles: Float[np.ndarray, "frame 3"],
 ) -> Float[np.ndarray, "frame 3"]:
-    """Return the one of two equal sets of angles whose last is nearer to 0."""
+    """Return the one of two equal sets of angles (rad) whose last is nearer to 0."""
     first, middle, last = angles.T
     half_turn = np.where(np.abs(last) > np.pi / 2.0, np.pi, 0.0)
     middle = np.where(half_turn > 0.0, np.pi - middle, middle)

@@ -126,6 +126,7 @@ def _read(file: File) -> tuple[Motion, Mapping[int, np.ndarray]]:
 
 
 def _build_tree(file: File, joints: Sequence[BvhJoint]) -> BvhTree:
+    """Return offsets, names and channels of all joints, parents first."""
     first = np.cumsum([0, *(len(joint.channels) for joint in joints)])
     used = [
         i
@@ -171,6 +172,7 @@ def _skeleton(
     offset: Float[np.ndarray, "joint 3"],
     R: Float[np.ndarray, "3 3"],
 ) -> Skeleton:
+    """Return the skeleton, joints that move against their parents in the middle."""
     for joint, positions in moving.items():
         if joint > 0 and len(positions):
             offset[joint] = positions[0] + (positions - positions[0]).mean(axis=0)
@@ -253,6 +255,7 @@ def _whole_rows(
 
 
 def _rate(file: File, frame_time: str) -> Fact:
+    """Return the rate (Hz) that the frame time states, or the assumed one."""
     seconds = numbers.parse_number(frame_time)
     stated = None
     if (
@@ -278,6 +281,7 @@ def _round_rate(seconds: float, text: str) -> float:
 def _positions(
     tree: BvhTree, values: np.ndarray, joint: int
 ) -> Float[np.ndarray, "frame 3"]:
+    """Return a joint in its parent, in the unit of the file."""
     positions = np.repeat(tree.offset[None, joint], len(values), axis=0)
     for channel, axis in tree.translations[joint]:
         positions[:, axis] = values[:, channel]
@@ -287,7 +291,7 @@ def _positions(
 def _world_poses(
     motion: Motion, moving: Mapping[int, np.ndarray]
 ) -> Float[np.ndarray, "frame joint 4 4"]:
-    """Return T_world_joint where some joints move against their parents."""
+    """Return T_world_joint, in metres, where some joints move against their parents."""
     T = np.empty((*motion.wxyz.shape[:2], 4, 4))
     T[:, 0] = motion.T_world_root
     R = geometry.matrix_from_quat(motion.wxyz)

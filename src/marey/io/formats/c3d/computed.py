@@ -352,7 +352,7 @@ def _nearest_rotations(
     axes: Float[np.ndarray, "pose arm 3"],
 ) -> Float[np.ndarray, "pose 3 3"]:
     """Return the rotations whose columns are nearest to the directions of the axes."""
-    R = (axes / np.linalg.norm(axes, axis=-1, keepdims=True)).swapaxes(1, 2)
+    R = geometry.unit_vectors(axes).swapaxes(1, 2)
     # Newton-Schulz iteration: each step doubles the correct digits, up to sixteen.
     for _ in range(NEWTON_ITERATIONS):
         R = R @ (1.5 * np.eye(3) - 0.5 * (R.swapaxes(1, 2) @ R))

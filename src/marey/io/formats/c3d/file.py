@@ -290,6 +290,7 @@ def read_scaled_analog(
 def _per_channel(
     file: File, contents: C3dContents, name: str, missing: float
 ) -> Float[np.ndarray, " channel"]:
+    """Return an ANALOG parameter of every channel; `missing` where not stated."""
     stated = contents.parameters.numbers("ANALOG", name)[: contents.layout.channels]
     out = np.full(contents.layout.channels, missing)
     out[: len(stated)] = stated

@@ -286,6 +286,7 @@ def _times(take: SceneTake) -> Float[Array, " frame"]:
 
 
 def _track(take: SceneTake, label: str) -> Float[Array, "frame 3"]:
+    """Return the path of a marker, in metres; NaN if the take has no such label."""
     if label not in take.markers.labels:
         return np.full((take.n_frames, 3), np.nan)
     return take.markers.points[:, take.markers.labels.index(label)]

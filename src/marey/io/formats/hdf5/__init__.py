@@ -107,7 +107,10 @@ def _run_library(
 ) -> tuple[
     dict[str, Any], Float[np.ndarray, "frame point 3"], Float[np.ndarray, "frame point"]
 ]:
-    """Return facts, positions and confidences that `library` reads, within limits."""
+    """Return facts, positions and confidences (0 to 1) that `library` reads.
+
+    Positions are in the unit of the file. A worker reads it in limited time and memory.
+    """
     seconds = SECONDS + file.size / BYTES_PER_SECOND
     with WorkerPool(1, machine_memory(), seconds, attempts=1) as pool:
         pool.submit(Job(file.path.name, READER, {"path": str(file.path)}))

@@ -138,6 +138,7 @@ def joint_sides(skeleton: Skeleton, part: Mapping[int, str]) -> list[str]:
 
 
 def _whole_or_none(values: Array) -> Array | None:
+    """Return the values if all are finite."""
     return values if np.isfinite(values).all() else None
 
 

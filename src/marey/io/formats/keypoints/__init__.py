@@ -115,7 +115,7 @@ def _confidences(
     at: dict[Column, int],
     names: Sequence[str],
 ) -> Float[np.ndarray, "frame marker"]:
-    """Return the confidence of every keypoint; NaN where the table has none."""
+    """Return the confidence of keypoints, 0 to 1; NaN where the table has none."""
     confidence = np.full((len(values), len(names)), np.nan)
     for k, name in enumerate(names):
         for part in CONFIDENCES:

@@ -252,7 +252,7 @@ def _translations(usd: _Usd, points: Float[Array, "joint 3"]) -> Any:
 
 
 def _extent(usd: _Usd, figure: SceneFigure) -> Float[Array, "2 3"]:
-    """Return the box that a figure stays in: that of its joints and of their flesh."""
+    """Return the corners of the box that a figure and its mesh stay in, as written."""
     rest = figure.skeleton.rest()[:, :3, 3]
     own = rest[figure.mesh.joint[:, 0]]
     flesh = np.linalg.norm(figure.mesh.vertices - own, axis=1).max()
@@ -262,5 +262,5 @@ def _extent(usd: _Usd, figure: SceneFigure) -> Float[Array, "2 3"]:
 
 
 def _bounds(points: Float[Array, "point 3"]) -> Float[Array, "2 3"]:
-    """Return the least and the greatest coordinates."""
+    """Return the least and the greatest coordinates of points, in their unit."""
     return np.stack([points.min(axis=0), points.max(axis=0)])
