@@ -44,6 +44,7 @@ from marey.numerics.thresholds import MIN_SAMPLES
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take
+from marey.workers.blas_threads import one_blas_thread
 
 MAX_RMS_INCREASE = 2.0
 """A calibration whose marker rms exceeds this multiple of the rms before it is
@@ -87,6 +88,7 @@ class Calibration:
     are outliers."""
 
 
+@one_blas_thread()
 def calibrate(
     skeleton: Skeleton,
     takes: Take | Sequence[Take],

@@ -60,8 +60,10 @@ from marey.cleaning.up_axis import Person as Person
 from marey.cleaning.up_axis import correct_up as correct_up
 from marey.options import options_from
 from marey.take import Take
+from marey.workers.blas_threads import one_blas_thread
 
 
+@one_blas_thread()
 def clean(take: Take, **options: Any) -> Take:
     """Return the recording with outliers masked and label swaps undone.
 

@@ -17,6 +17,7 @@ from marey.papers.frame import Drawing as Drawing
 from marey.papers.frame import Effort as Effort
 from marey.papers.frame import Experiment as Experiment
 from marey.papers.frame import Run
+from marey.workers.blas_threads import one_blas_thread
 
 REGISTRY = {
     "obrien2000": "marey.papers.obrien2000",
@@ -69,4 +70,6 @@ def _run_each(
 ) -> Iterator[tuple[str, Experiment]]:
     for name in chosen:
         effort.report(name)
-        yield name, known[name](effort)
+        with one_blas_thread():
+            result = known[name](effort)
+        yield name, result

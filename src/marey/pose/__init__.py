@@ -30,6 +30,7 @@ from marey.pose.uncertainty import angle_sd_of_playback, angle_sd_of_targets
 from marey.report import Finding
 from marey.skeleton import Skeleton, marker_columns
 from marey.take import Take, match_labels
+from marey.workers.blas_threads import one_blas_thread
 
 REGISTRY = {
     "gauss_newton": "marey.pose.gauss_newton.fit",
@@ -75,6 +76,7 @@ def solve_pose(
     )[0]
 
 
+@one_blas_thread()
 def fit_pose(
     skeleton: Skeleton,
     take: Take,

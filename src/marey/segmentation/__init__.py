@@ -47,6 +47,7 @@ from marey.segmentation.time_offset import (
 from marey.segmentation.time_offset import synchronise_sensors as synchronise_sensors
 from marey.segmentation.unused_takes import find_unused_takes, with_unused_takes
 from marey.take import Take
+from marey.workers.blas_threads import one_blas_thread
 
 REGISTRY = {
     "template": "marey.segmentation.methods.template",
@@ -83,6 +84,7 @@ def segment(
 ) -> tuple[Bodies, ...]: ...
 
 
+@one_blas_thread()
 def segment(
     takes: Take | Sequence[Take],
     *,

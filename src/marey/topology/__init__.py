@@ -44,8 +44,10 @@ from marey.topology.spanning_forest import spanning_tree as spanning_tree
 from marey.topology.weights import PairValues, count_bodies, resolve_weight
 from marey.topology.weights import edge_costs as edge_costs
 from marey.tree import Tree
+from marey.workers.blas_threads import one_blas_thread
 
 
+@one_blas_thread()
 def infer_tree(
     joints: JointFits,
     *,

@@ -15,6 +15,7 @@ from marey.numerics import Int, geometry
 from marey.numerics.noise import trimmed_variance, white_difference
 from marey.numerics.thresholds import MIN_SAMPLES, MOTION_TIME_S, OUTLIER_SD
 from marey.tree import Tree
+from marey.workers.blas_threads import one_blas_thread
 
 MIN_SKIN_SHARE = 0.5
 """Smallest displacement of a joint centre by a slip, relative to the rms motion of the
@@ -26,6 +27,7 @@ MAX_FRAME_ERROR = 2
 skin for slips. Chosen by hand."""
 
 
+@one_blas_thread()
 def find_sensor_slips(
     bodies: Bodies | Sequence[Bodies],
     joints: JointFits,
