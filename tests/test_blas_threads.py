@@ -8,8 +8,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import marey
 from marey import papers
+from marey.kernels import one_blas_thread
 from marey.papers import knight2007
-from marey.workers.blas_threads import one_blas_thread
 
 
 def blas_threads():

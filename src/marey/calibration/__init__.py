@@ -39,12 +39,12 @@ from marey.calibration.to_skeleton import (
     update_marker_offsets,
 )
 from marey.errors import OptionError
+from marey.kernels import one_blas_thread
 from marey.numerics import Float, Int
 from marey.numerics.thresholds import MIN_SAMPLES
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take
-from marey.workers.blas_threads import one_blas_thread
 
 MAX_RMS_INCREASE = 2.0
 """A calibration whose marker rms exceeds this multiple of the rms before it is

@@ -58,9 +58,9 @@ from marey.cleaning.swaps.within_take import undo_swaps as undo_swaps
 from marey.cleaning.unused_sensors import drop_unused_sensors as drop_unused_sensors
 from marey.cleaning.up_axis import Person as Person
 from marey.cleaning.up_axis import correct_up as correct_up
+from marey.kernels import one_blas_thread
 from marey.options import options_from
 from marey.take import Take
-from marey.workers.blas_threads import one_blas_thread
 
 
 @one_blas_thread()

@@ -33,7 +33,7 @@ from marey.joints.temporary import find_temporary_joints as find_temporary_joint
 from marey.joints.underdetermined import (
     pose_underdetermined_bodies as pose_underdetermined_bodies,
 )
-from marey.workers.blas_threads import one_blas_thread
+from marey.kernels import one_blas_thread
 
 REGISTRY = {
     "ball": "marey.joints.ball.fit",

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 
 from marey.errors import OptionError, check_choice
+from marey.kernels import one_blas_thread
 from marey.papers.frame import Drawing as Drawing
 from marey.papers.frame import Effort as Effort
 from marey.papers.frame import Experiment as Experiment
 from marey.papers.frame import Run
-from marey.workers.blas_threads import one_blas_thread
 
 REGISTRY = {
     "obrien2000": "marey.papers.obrien2000",

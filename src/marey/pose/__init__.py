@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from marey.errors import DataError, OptionError
+from marey.kernels import one_blas_thread
 from marey.motion import GroundPlane, Motion
 from marey.numerics import Bool
 from marey.pose.bfgs.fit import fit_bfgs as fit_bfgs
@@ -30,7 +31,6 @@ from marey.pose.uncertainty import angle_sd_of_playback, angle_sd_of_targets
 from marey.report import Finding
 from marey.skeleton import Skeleton, marker_columns
 from marey.take import Take, match_labels
-from marey.workers.blas_threads import one_blas_thread
 
 REGISTRY = {
     "gauss_newton": "marey.pose.gauss_newton.fit",

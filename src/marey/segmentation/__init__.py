@@ -14,6 +14,7 @@ from typing import overload
 
 from marey.bodies import Bodies
 from marey.errors import DataError, OptionError, check_choice
+from marey.kernels import one_blas_thread
 from marey.report import Finding
 from marey.segmentation.body_poses import divide_bodies as divide_bodies
 from marey.segmentation.body_poses import mean_log_odds as mean_log_odds
@@ -47,7 +48,6 @@ from marey.segmentation.time_offset import (
 from marey.segmentation.time_offset import synchronise_sensors as synchronise_sensors
 from marey.segmentation.unused_takes import find_unused_takes, with_unused_takes
 from marey.take import Take
-from marey.workers.blas_threads import one_blas_thread
 
 REGISTRY = {
     "template": "marey.segmentation.methods.template",

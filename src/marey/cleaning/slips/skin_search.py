@@ -11,11 +11,11 @@ from marey.cleaning.slips.sensor_likelihood import Basis, JointInSensor, constan
 from marey.cleaning.slips.sensor_search import SlipSearch
 from marey.cleaning.slips.sensors import SensorSlip
 from marey.joint_fits import JointFits
+from marey.kernels import one_blas_thread
 from marey.numerics import Int, geometry
 from marey.numerics.noise import trimmed_variance, white_difference
 from marey.numerics.thresholds import MIN_SAMPLES, MOTION_TIME_S, OUTLIER_SD
 from marey.tree import Tree
-from marey.workers.blas_threads import one_blas_thread
 
 MIN_SKIN_SHARE = 0.5
 """Smallest displacement of a joint centre by a slip, relative to the rms motion of the
