@@ -34,7 +34,7 @@ TITLES = {
     "bones": "bones: lengths, and standard deviations of those that are observed",
     "joints": "joints: standard deviations of centres (along the worst direction) and "
     "angles, and in how many frames the angle is determined",
-    "to move": "to move: joints that need more motion, and how much of each is known",
+    "to move": "to move: joints that need more motion, and how far each has come",
     "sensors": "sensors: how well each fits its body, and how sure its place there is",
     "residuals": "residuals: distances of markers and sensors from the model",
     "plants": "plants: when feet stand, found in the motion",
