@@ -345,6 +345,19 @@ def test_a_unit_that_someone_stated_is_doubted_and_kept(takes, kind, how):
     assert solution.skeleton.lengths.max() < 1e-2
 
 
+def test_messages_about_bad_input_have_numbers_that_people_read(takes):
+    small = replace(takes["markers"], source=Source(unit=Fact("m", "stated")))
+    cases = (
+        (scale(1e-3)(small), "multiply the positions by 1000"),
+        (at_rate(1e4)(takes["markers"]), "at 10,000 Hz"),
+        (first(1)(takes["markers"]), "1 frame shows no motion"),
+        (still(takes["markers"]), "nothing moves, so joints are guesses"),
+    )
+    for take, words in cases:
+        findings = marey.solve(take).report.findings
+        assert any(words in f.message for f in findings if f.severity == "error")
+
+
 @pytest.mark.parametrize("how", ["stated", "assumed"])
 def test_a_person_whom_no_unit_fits_is_doubted(takes, how):
     large = replace(scale(1e3)(takes["markers"]), source=Source(unit=Fact("mm", how)))

@@ -7,7 +7,9 @@ import scipy.linalg  # noqa: F401, its BLAS is counted beside that of NumPy
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import marey
-from marey.workers.blas_threads import one_blas_thread
+from marey import papers
+from marey.kernels import one_blas_thread
+from marey.papers import knight2007
 
 
 def blas_threads():
@@ -55,6 +57,50 @@ def test_blocks_of_two_threads_that_overlap():
     left.set()
     other.join()
     assert blas_threads() == {2}
+
+
+class Watched:
+    """What shows with how many threads of BLAS it is looked at."""
+
+    def __init__(self):
+        self.seen = set()
+
+    def __getattr__(self, name):
+        self.seen |= blas_threads()
+        raise LookupError(name)
+
+    def __iter__(self):
+        return self.items
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    "stage",
+    [
+        marey.clean,
+        marey.segment,
+        marey.fit_joints,
+        marey.infer_tree,
+        lambda joints: marey.find_sensor_slips((), joints, joints),
+        lambda skeleton: marey.calibrate(skeleton, ()),
+        lambda take: marey.solve_pose(take, take),
+    ],
+)
+def test_a_stage_by_itself_computes_with_one_thread(stage):
+    watched = Watched()
+    with pytest.raises(LookupError):
+        stage(watched)
+    assert watched.seen == {1}
+    assert blas_threads() == {2}
+
+
+def test_an_experiment_of_a_paper_computes_with_one_thread(monkeypatch):
+    monkeypatch.setitem(
+        knight2007.EXPERIMENTS, "threads", lambda effort: blas_threads()
+    )
+    for _, threads in papers.run("knight2007", only=["threads"]):
+        assert threads == {1}
+        assert blas_threads() == {2}
 
 
 def test_a_solve_computes_with_one_thread():

@@ -30,6 +30,7 @@ PARTS = (
     "__init__.py",
     "__init__.pyi",
     "kernels/__init__.py",
+    "kernels/blas_threads.py",
     "kernels/cache.py",
     "kernels/precompiled.py",
     "numerics/__init__.py",

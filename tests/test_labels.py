@@ -448,17 +448,22 @@ def test_a_swap_between_two_people_is_reported(walk):
     assert match.findings[1].subject == f"JOE:{label}, ANN:{label}"
 
 
-def test_a_label_on_something_else_is_doubtful(walk):
-    points = walk.points.copy()
-    wrong = walk.labels.index("LTOE")
-    points[:, wrong] = np.array([1.0, 2.0, 3.0])
-    match = recognise_marker_set(replace(without_truth(walk), points=points))
-    assert codes(match) == ["labels-recognised", "label-doubtful"]
-    finding = match.findings[1]
-    assert finding.subject == "LTOE"
-    assert "no other marker of LeftFoot" in finding.message
-    assert finding.value < 0.0
-    assert match.label_probability[wrong] < 0.5
+def test_a_label_on_something_else_is_left_out_if_the_body_has_others(walk):
+    for label, body, code, is_left in (
+        ("LTOE", "LeftFoot", "label-wrong", False),
+        ("LTHI", "LeftUpperLeg", "label-doubtful", True),
+    ):
+        points = walk.points.copy()
+        marker = walk.labels.index(label)
+        points[:, marker] = np.array([1.0, 2.0, 3.0])
+        match = recognise_marker_set(replace(without_truth(walk), points=points))
+        finding = match.findings[-1]
+        assert (finding.code, finding.subject) == (code, label)
+        assert f"no other marker of {body}" in finding.message
+        assert ("left out" not in finding.message) == is_left
+        assert (marker in match.members[body]) == is_left
+        assert finding.value < 0.0
+        assert match.label_probability[marker] < 0.5
 
 
 @pytest.mark.parametrize("disorder", ["shuffled", "shifted"])

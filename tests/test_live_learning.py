@@ -350,6 +350,20 @@ def test_the_fraction_grows_as_variances_fall():
     assert fractions[-1] == 1.0
 
 
+def test_joints_of_other_name_schemes_get_the_exercises_of_people():
+    names = ("Pelvis", "RightUpperLeg", "RightLowerLeg", "RightFoot", "RightToe")
+    skeleton = marey.Skeleton(
+        names=(*names, "LeftUpperLeg", "LeftLowerLeg", "LeftFoot"),
+        parent=np.array([-1, 0, 1, 2, 3, 0, 5, 6]),
+        offset=np.array([[0.0, 0.0, 1.0], *([[0.0, 0.0, -0.4]] * 7)]),
+        kind=("root", "ball", "ball", "ball", "ball", "ball", "ball", "ball"),
+        covariance=np.full((8, 3, 3), np.nan),
+    )
+    advice = {joint.joint: joint.advice for joint in assess_joints(skeleton)}
+    assert advice["RightUpperLeg"].startswith("right hip: swing the leg")
+    assert advice["RightToe"] == "right ball of the foot: rise on the toes"
+
+
 def test_a_report_has_the_same_verdict(walk):
     solution = marey.solve(walk[1])
     table = solution.report.tables.get("to move")

@@ -2,13 +2,19 @@
 
 from dataclasses import dataclass, fields
 from math import inf, nan
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import marey
+from marey.anatomy.renaming.schemes import find_scheme
 from marey.cli.commands.solve import SolveArguments
+from marey.cli.solve_output import read_toml
 from marey.options import Options, choice, number, options_from
+from marey.pipeline.posing.holds import read_holds
+from marey.pipeline.posing.limits import read_limits
+from marey.segmentation import read_template
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,3 +97,36 @@ def test_every_option_of_a_solve_has_a_flag():
     flags = {one.name for one in fields(SolveArguments)}
     options = [one.name for one in fields(marey.SolveOptions)]
     assert [name for name in options if not flags & {*FLAGS.get(name, (name,))}] == []
+
+
+FILES_OF_OPTIONS = {
+    "limits": ("LowerLeg = {twist = [0, 1]}", read_limits),
+    "hold": ('[[hold]]\njoint = "LeftHand"', read_holds),
+    "edits": ("version = 1", marey.read_edits),
+    "template": ('[bodies]\nA = ["M1"]', read_template),
+    "tree": ('[tree]\nA = "B"', lambda path: read_toml(Path(path), "tree")),
+    "names": ('Hips = "pelvis"\nUpperLeg = "thigh_#"', find_scheme),
+}
+"""Text of a small file for an option, and the function that reads it."""
+
+
+@pytest.mark.parametrize("option", FILES_OF_OPTIONS)
+def test_a_file_of_an_option_that_is_not_there_is_refused_in_words(option, tmp_path):
+    _, read = FILES_OF_OPTIONS[option]
+    with pytest.raises(marey.MareyError, match="No such file") as refused:
+        read(tmp_path / "absent.toml")
+    assert "Errno" not in str(refused.value)
+
+
+@pytest.mark.parametrize("option", FILES_OF_OPTIONS)
+def test_a_file_of_an_option_may_begin_with_a_byte_order_mark(option, tmp_path):
+    text, read = FILES_OF_OPTIONS[option]
+    path = tmp_path / "option.toml"
+    path.write_text(text, encoding="utf-8-sig")
+    read(path)
+
+
+def test_a_rod_needs_sensors():
+    take = marey.synth.human().record("walk", seconds=0.1)
+    with pytest.raises(marey.OptionError, match="rigid_pair: found 'markers only'"):
+        marey.solve(take, rigid_pair=("a", "b", 1.0))

@@ -178,6 +178,10 @@ def test_single_markers_determine_no_rotation_however_exact_they_are(noise):
     assert np.isfinite(motion.angle_sd[:, 0]).all()
     (never,) = [f for f in findings if f.code == "joint-never-seen"]
     assert never.value == skeleton.n_joints - 1
+    assert never.severity == "info"
+    assert "as usual for keypoints" in never.message
+    shown = never.message.partition(" turn about")[0]
+    assert sum(name in shown for name in skeleton.names) == min(never.value, 3)
 
 
 def test_a_bone_between_two_that_are_seen_is_named_and_they_are_not():

@@ -74,12 +74,24 @@ def test_no_precision_is_invented(whole, observed):
     assert np.isnan(skeleton.covariance[added]).all()
     below = np.isin(skeleton.parent, added)
     assert np.isnan(skeleton.length_sd[below]).all()
+    kept = [skeleton.index(name) for name in known]
+    np.testing.assert_array_equal(
+        skeleton.covariance[kept], observed.skeleton.covariance
+    )
     toes = {"LeftToes", "RightToes"}
     moving = {skeleton.names[i] for i in added if skeleton.kind[i] != "fixed"}
     assert moving == toes
     assert not skeleton.rotates[added].any()
     motion = whole.subjects[0].motions[0]
     assert np.isnan(motion.angle_sd[:, added]).all()
+
+
+def test_the_report_has_every_observed_centre_with_two_digits(whole):
+    rows = whole.report.tables["joints"].rows
+    centers = {row[0]: row[3] for row in rows if row[1]}
+    assert {"Head", "LeftUpperArm", "LeftLowerLeg"} <= set(centers)
+    assert all(center == float(f"{center:.2g}") for center in centers.values())
+    assert {row[0] for row in whole.report.tables["joints"].rows[1:]} == set(centers)
 
 
 def test_what_was_added_can_be_taken_away(whole, observed):

@@ -15,7 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from marey.errors import FormatError, OptionError, printable
+from marey.errors import FormatError, OptionError, printable, reason
 from marey.io.atomic import check_target, write_atomic
 
 JOINT_KINDS = ("ball", "universal", "hinge", "fixed")
@@ -414,7 +414,7 @@ def read_edits(path: str | PathLike[str]) -> tuple[Edit, ...]:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
         expected = "edits in TOML"
-        raise FormatError(path, expected=expected, found=str(error)) from None
+        raise FormatError(path, expected=expected, found=reason(error)) from None
     records, version = content.pop("edit", []), content.pop("version", VERSION)
     if content or version != VERSION or not isinstance(records, list):
         found = ", ".join(sorted(content)) or f"version {version}, edit = {records}"

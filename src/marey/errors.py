@@ -174,6 +174,14 @@ def import_extra(module: str, extra: str, package: str = "") -> Any:
         raise MissingExtraError(package or module.partition(".")[0], extra) from error
 
 
+def reason(error: Exception) -> str:
+    """Return why a file could not be read, without the number and path of the system.
+
+    For example "No such file or directory".
+    """
+    return str(getattr(error, "strerror", None) or error)
+
+
 def printable(text: str, limit: int = LONGEST_PART) -> str:
     """Return text that is safe in a terminal: control characters become escapes.
 

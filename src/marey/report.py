@@ -125,7 +125,11 @@ SENTENCES = {
     ),
     "label-doubtful": (
         "{count} markers move with no other marker of their body ({subjects}): check "
-        "their labels; those that are certainly wrong are left out"
+        "their labels"
+    ),
+    "label-wrong": (
+        "{count} markers move with no other marker of their body and are left out "
+        "({subjects}): check their labels"
     ),
     "labels-swapped": (
         "labels were swapped {count} times ({subjects}) and are swapped back: check "

@@ -435,6 +435,9 @@ def insert_joint(
 ) -> Skeleton:
     """Return the skeleton with one more joint; a fixed one is not observed.
 
+    Centres beyond a fixed joint are as uncertain as before, in the axes of the same
+    body.
+
     Args:
         skeleton: The skeleton.
         name: Name of the joint, which must be new.
@@ -453,7 +456,9 @@ def insert_joint(
     covariance, length_sd = skeleton.covariance.copy(), skeleton.length_sd.copy()
     for child in children:
         parents[child], offset[child] = new, rest[child] - position
-        covariance[child], length_sd[child] = np.nan, np.nan
+        length_sd[child] = np.nan
+        if kind != "fixed":
+            covariance[child] = np.nan
     return replace(
         skeleton,
         names=(*skeleton.names[:new], name, *skeleton.names[new:]),

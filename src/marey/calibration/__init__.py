@@ -39,6 +39,7 @@ from marey.calibration.to_skeleton import (
     update_marker_offsets,
 )
 from marey.errors import OptionError
+from marey.kernels import one_blas_thread
 from marey.numerics import Float, Int
 from marey.numerics.thresholds import MIN_SAMPLES
 from marey.report import Finding
@@ -87,6 +88,7 @@ class Calibration:
     are outliers."""
 
 
+@one_blas_thread()
 def calibrate(
     skeleton: Skeleton,
     takes: Take | Sequence[Take],

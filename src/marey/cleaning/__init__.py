@@ -58,10 +58,12 @@ from marey.cleaning.swaps.within_take import undo_swaps as undo_swaps
 from marey.cleaning.unused_sensors import drop_unused_sensors as drop_unused_sensors
 from marey.cleaning.up_axis import Person as Person
 from marey.cleaning.up_axis import correct_up as correct_up
+from marey.kernels import one_blas_thread
 from marey.options import options_from
 from marey.take import Take
 
 
+@one_blas_thread()
 def clean(take: Take, **options: Any) -> Take:
     """Return the recording with outliers masked and label swaps undone.
 

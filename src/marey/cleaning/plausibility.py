@@ -125,7 +125,10 @@ def _judge_unit(take: Take, extent: float) -> tuple[Finding, float]:
         message = f"{size}, and no unit fits: check the numbers of the file"
         return _finding("unit-doubtful", "error", message, extent), 1.0
     if fact.how in ("stated", "given"):
-        message = f"{size}, which is {fact.how}: {best} fits; read it with unit={best}"
+        advice = f"{best} fits; read it with unit={best}"
+        if best == "km":
+            advice = "km fits, which no option reads; multiply the positions by 1000"
+        message = f"{size}, which is {fact.how}: {advice}"
         return _finding("unit-doubtful", "error", message, extent), 1.0
     message = (
         f"{size}, which is {fact.how}: {best} is used; give unit= if that is wrong"
@@ -184,7 +187,8 @@ def _rate_finding(take: Take) -> Finding | None:
         return _finding("rate-doubtful", "error", message, take.rate)
     speed = take.rate * _large_step(take)
     if speed > MAX_SPEED_M_PER_S:
-        message = f"at {take.rate:.4g} Hz a tenth of all points exceeds {speed:.0f} "
+        usual_speed = f"{float(f'{speed:.2g}'):,.0f}"
+        message = f"at {take.rate:,.0f} Hz a tenth of all points exceeds {usual_speed} "
         message += "m/s: check rate and unit, and give rate= or unit= if one is wrong"
         return _finding("rate-doubtful", "error", message, take.rate)
     return None
@@ -226,9 +230,11 @@ def _motion_finding(takes: Sequence[Take]) -> Finding | None:
     """Return the finding that takes are too short, or that nothing moves in them."""
     n_frames = sum(take.n_frames for take in takes)
     if n_frames < MIN_SAMPLES:
+        show = "frame shows" if n_frames == 1 else "frames show"
         message = (
-            f"{n_frames} frames show no motion, so joints are guesses: record at least "
-            f"{MIN_SAMPLES} frames, or give the skeleton"
+            f"{n_frames} {show} no motion, "
+            f"so joints are guesses: record at least {MIN_SAMPLES} frames, or give the "
+            "skeleton"
         )
         return _finding("take-short", "error", message, float(n_frames))
     spreads = [_spread(take) for take in takes]
@@ -236,8 +242,11 @@ def _motion_finding(takes: Sequence[Take]) -> Finding | None:
     if ratio >= MOTION_RATIO:
         return None
     noise = max(sd for _, sd in spreads)
+    beyond = (
+        f" beyond its noise of {_spell_length(noise)}" if noise > ROUNDING_M else ""
+    )
     message = (
-        f"nothing moves beyond its noise of {_spell_length(noise)}, so joints are "
+        f"nothing moves{beyond}, so joints are "
         "guesses: record a motion that bends every joint, or check the columns"
     )
     return _finding("no-motion", "error", message, noise)

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from marey.cli.application import render_cause, rich_table
-from marey.errors import OptionError, printable
+from marey.errors import OptionError, printable, reason
 from marey.io import read_skeleton
 from marey.report import Report, Table
 from marey.segmentation import Template, read_template
@@ -34,7 +34,7 @@ TITLES = {
     "bones": "bones: lengths, and standard deviations of those that are observed",
     "joints": "joints: standard deviations of centres (along the worst direction) and "
     "angles, and in how many frames the angle is determined",
-    "to move": "to move: joints that need more motion, and how much of each is known",
+    "to move": "to move: joints that need more motion, and how far each has come",
     "sensors": "sensors: how well each fits its body, and how sure its place there is",
     "residuals": "residuals: distances of markers and sensors from the model",
     "plants": "plants: when feet stand, found in the motion",
@@ -50,9 +50,10 @@ def read_toml(path: Path, section: str) -> Mapping[str, Any]:
         OptionError: If the file cannot be read or has no such section.
     """
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
-        raise OptionError(str(path), found=str(error), needed="a TOML file") from error
+        found = reason(error)
+        raise OptionError(str(path), found=found, needed="a TOML file") from error
     if not isinstance(content.get(section), dict):
         raise OptionError(
             str(path), found=list(content), needed=f"a section [{section}]"

@@ -26,6 +26,7 @@ from marey.editing.kinds.skeletons import (
 from marey.editing.plan import Plan, plan_edits
 from marey.editing.refit import EditedFit, EditedStages, edit_tree
 from marey.edits import Edit, parse_edits
+from marey.kernels import one_blas_thread
 from marey.motion import Motion
 from marey.options import replace_options
 from marey.pipeline import SolveOptions, solve_takes
@@ -50,7 +51,6 @@ from marey.report import Finding
 from marey.rig import has_default_name
 from marey.solution import Solution, Subject
 from marey.take import Take
-from marey.workers.blas_threads import one_blas_thread
 
 
 @one_blas_thread()

@@ -33,6 +33,7 @@ from marey.joints.temporary import find_temporary_joints as find_temporary_joint
 from marey.joints.underdetermined import (
     pose_underdetermined_bodies as pose_underdetermined_bodies,
 )
+from marey.kernels import one_blas_thread
 
 REGISTRY = {
     "ball": "marey.joints.ball.fit",
@@ -42,6 +43,7 @@ REGISTRY = {
 """Module of each method by its name."""
 
 
+@one_blas_thread()
 def fit_joints(
     bodies: Bodies | Sequence[Bodies], *, method: str = "ball", **options: Any
 ) -> JointFits:

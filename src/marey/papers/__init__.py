@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 
 from marey.errors import OptionError, check_choice
+from marey.kernels import one_blas_thread
 from marey.papers.frame import Drawing as Drawing
 from marey.papers.frame import Effort as Effort
 from marey.papers.frame import Experiment as Experiment
@@ -69,4 +70,6 @@ def _run_each(
 ) -> Iterator[tuple[str, Experiment]]:
     for name in chosen:
         effort.report(name)
-        yield name, known[name](effort)
+        with one_blas_thread():
+            result = known[name](effort)
+        yield name, result

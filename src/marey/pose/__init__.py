@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from marey.errors import DataError, OptionError
+from marey.kernels import one_blas_thread
 from marey.motion import GroundPlane, Motion
 from marey.numerics import Bool
 from marey.pose.bfgs.fit import fit_bfgs as fit_bfgs
@@ -75,6 +76,7 @@ def solve_pose(
     )[0]
 
 
+@one_blas_thread()
 def fit_pose(
     skeleton: Skeleton,
     take: Take,

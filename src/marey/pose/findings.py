@@ -11,7 +11,7 @@ from marey.numerics.robust import runs
 from marey.numerics.thresholds import CERTAIN_SD, MIN_POSE_POINTS, MOST
 from marey.pose.options import MAX_RMS_RESIDUAL_M, UNSEEN_S
 from marey.pose.trace import PoseTrace
-from marey.report import Finding, Severity, mark_name
+from marey.report import MAX_LISTED_EXAMPLES, Finding, Severity, mark_name
 from marey.skeleton import Skeleton
 from marey.take import Take
 
@@ -136,6 +136,8 @@ def _never_seen(skeleton: Skeleton, joints: list[int]) -> Finding:
     """Return the finding about joints that are unknown in all frames.
 
     A bone with markers enough is unknown only relative to its parent, which is named.
+    Most bones of keypoints are unknown, because no single point shows a twist: that is
+    no fault of the recording.
     """
     n_markers = np.bincount(skeleton.marker_joint, minlength=skeleton.n_joints)
     causes = [
@@ -143,14 +145,25 @@ def _never_seen(skeleton: Skeleton, joints: list[int]) -> Finding:
         for joint in joints
         if n_markers[joint] < MIN_POSE_POINTS or skeleton.parent[joint] not in joints
     ]
-    names = ", ".join(mark_name(skeleton.names[joint]) for joint in causes)
+    names = [mark_name(skeleton.names[joint]) for joint in causes]
+    listed = ", ".join(names[:MAX_LISTED_EXAMPLES])
+    if len(names) > MAX_LISTED_EXAMPLES:
+        listed += f" and {len(names) - MAX_LISTED_EXAMPLES} more"
+    is_keypoints = len(causes) > skeleton.rotates.sum() / 2 and all(
+        n_markers[joint] <= 1 for joint in causes
+    )
+    severity: Severity = "info" if is_keypoints else "warning"
+    message = (
+        f"markers do not determine the rotation of {listed}, which is partly a guess "
+        "in all frames: attach three markers off one line, or a sensor"
+    )
+    if is_keypoints:
+        message = (
+            f"single points do not show how {listed} turn about themselves, as usual "
+            "for keypoints: attach three markers to each bone to see it"
+        )
     return Finding(
-        "joint-never-seen",
-        "pose",
-        "warning",
-        f"markers do not determine the rotation of {names}, which is partly a guess in "
-        "all frames: attach three markers off one line, or a sensor",
-        value=float(len(causes)),
+        "joint-never-seen", "pose", severity, message, value=float(len(causes))
     )
 
 

@@ -14,6 +14,7 @@ from typing import overload
 
 from marey.bodies import Bodies
 from marey.errors import DataError, OptionError, check_choice
+from marey.kernels import one_blas_thread
 from marey.report import Finding
 from marey.segmentation.body_poses import divide_bodies as divide_bodies
 from marey.segmentation.body_poses import mean_log_odds as mean_log_odds
@@ -83,6 +84,7 @@ def segment(
 ) -> tuple[Bodies, ...]: ...
 
 
+@one_blas_thread()
 def segment(
     takes: Take | Sequence[Take],
     *,

@@ -216,11 +216,12 @@ def _removal_finding(
     take: Take, code: str, which: Bool[Array, " marker"], reason: str
 ) -> Finding:
     labels = [take.full_labels[i] for i in np.flatnonzero(which)]
+    count = "1 point is" if len(labels) == 1 else f"{len(labels)} points are"
     return Finding(
         code,
         "segment",
         "info",
-        f"{len(labels)} points are left out, {reason}: {list_labels(labels)}",
+        f"{count} left out, {reason}: {list_labels(labels)}",
         value=float(len(labels)),
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from marey.errors import DataError, FormatError
+from marey.errors import DataError, FormatError, reason
 from marey.skeleton import Skeleton
 
 
@@ -101,13 +101,13 @@ def read_toml(file: Traversable, path: str) -> Mapping[str, Any]:
         path: Its name in error messages.
 
     Raises:
-        FormatError: If the file is not TOML.
+        FormatError: If the file cannot be read or is not TOML.
     """
     try:
         return tomllib.loads(file.read_text(encoding="utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         expected = "TOML (for a VSK, pass marey.read_skeleton(path))"
-        raise FormatError(path, expected=expected, found=str(error)) from None
+        raise FormatError(path, expected=expected, found=reason(error)) from None
 
 
 def _markers(what: str, name: str, body: Any) -> tuple[str, ...]:

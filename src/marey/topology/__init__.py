@@ -20,6 +20,7 @@ import numpy as np
 
 from marey.errors import OptionError
 from marey.joint_fits import JointFits
+from marey.kernels import one_blas_thread
 from marey.topology.loops import find_loops, merge_coincident_joints
 from marey.topology.pruning import DOUBTFUL_EDGE_COST as DOUBTFUL_EDGE_COST
 from marey.topology.pruning import (
@@ -46,6 +47,7 @@ from marey.topology.weights import edge_costs as edge_costs
 from marey.tree import Tree
 
 
+@one_blas_thread()
 def infer_tree(
     joints: JointFits,
     *,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from marey.anatomy import names as vrm
-from marey.errors import OptionError
+from marey.errors import OptionError, reason
 
 PARTS = (vrm.HIPS, vrm.HEAD, *vrm.ARM, *vrm.LEG)
 CHAINS = ("Trunk", vrm.NECK)
@@ -67,9 +67,10 @@ def find_scheme(name: str | PathLike[str]) -> TargetScheme:
         needed = f"one of {', '.join(known)}, or a TOML file"
         raise OptionError("names", found=str(name), needed=needed)
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
-        raise OptionError("names", found=str(error), needed="a TOML file") from error
+        found = reason(error)
+        raise OptionError("names", found=found, needed="a TOML file") from error
     return _parse(content, str(path))
 
 

@@ -11,6 +11,7 @@ from marey.cleaning.slips.sensor_likelihood import Basis, JointInSensor, constan
 from marey.cleaning.slips.sensor_search import SlipSearch
 from marey.cleaning.slips.sensors import SensorSlip
 from marey.joint_fits import JointFits
+from marey.kernels import one_blas_thread
 from marey.numerics import Int, geometry
 from marey.numerics.noise import trimmed_variance, white_difference
 from marey.numerics.thresholds import MIN_SAMPLES, MOTION_TIME_S, OUTLIER_SD
@@ -26,6 +27,7 @@ MAX_FRAME_ERROR = 2
 skin for slips. Chosen by hand."""
 
 
+@one_blas_thread()
 def find_sensor_slips(
     bodies: Bodies | Sequence[Bodies],
     joints: JointFits,

@@ -15,7 +15,7 @@ from marey.anatomy.limits import (
     widened_human_ranges,
 )
 from marey.anatomy.names import is_person
-from marey.errors import OptionError
+from marey.errors import OptionError, reason
 from marey.report import Finding, mark_name
 from marey.skeleton import Skeleton
 
@@ -48,9 +48,9 @@ def read_table(path: str | PathLike[str], option: str) -> Mapping[str, Any]:
         OptionError: If the file cannot be read.
     """
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
-        found = f"{fspath(path)} ({error})"
+        found = f"{fspath(path)} ({reason(error)})"
         raise OptionError(option, found=found, needed="a TOML file") from error
 
 

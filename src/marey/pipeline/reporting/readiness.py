@@ -9,6 +9,7 @@ import numpy as np
 
 from marey.anatomy import names as vrm
 from marey.anatomy.joint_names import joint_name_and_exercise
+from marey.anatomy.name_schemes import recognise_joints
 from marey.anatomy.whole_person import observed_part
 from marey.calibration.findings import MAX_JOINT_SD_M
 from marey.numerics import Array, Float
@@ -46,8 +47,7 @@ def assess_joints(skeleton: Skeleton) -> tuple[JointReadiness, ...]:
     covariance are compared with :math:`s`, `MAX_JOINT_SD_M`, beyond which calibration
     reports a joint: soft tissue keeps those of people from getting much smaller. The
     centre of a hinge is arbitrary along its axis. Parts of a person whose joint never
-    moved are not in the skeleton; they are named by anatomy. Joints on bones that
-    nothing observes have no covariance and are left out.
+    moved are not in the skeleton; they are named by anatomy.
 
     .. math:: f = \frac{1}{3} \sum_k \min(1, s^2 / \sigma_k^2)
 
@@ -55,12 +55,7 @@ def assess_joints(skeleton: Skeleton) -> tuple[JointReadiness, ...]:
         skeleton: With the covariance of its offsets.
     """
     observed = observed_part(skeleton)
-    has_parent = skeleton.observed[skeleton.parent]  # the root's is not looked at
-    there = {n for n, known in zip(skeleton.names, has_parent, strict=True) if known}
-    return (
-        *(joint for joint in _joints_there(observed) if joint.joint in there),
-        *_joints_missing(observed),
-    )
+    return (*_joints_there(observed), *_joints_missing(observed))
 
 
 def assess_fit(
@@ -114,6 +109,7 @@ def _misfit_beyond(
 
 
 def _joints_there(skeleton: Skeleton) -> Iterator[JointReadiness]:
+    anatomical = recognise_joints(skeleton.names)
     for joint, kind in enumerate(skeleton.kind):
         if kind in ("root", "fixed"):
             continue
@@ -123,8 +119,9 @@ def _joints_there(skeleton: Skeleton) -> Iterator[JointReadiness]:
         known = np.minimum(1.0, (MAX_JOINT_SD_M / np.maximum(sd, 1e-12)) ** 2)
         n_known = int((known >= 1.0).sum())
         state: JointState = ("unknown", "unknown", "hinge seen", "ready")[n_known]
-        name, parent = skeleton.names[joint], skeleton.names[skeleton.parent[joint]]
-        advice = _advice(name, parent, state)
+        name, parent = skeleton.names[joint], int(skeleton.parent[joint])
+        parent_name = anatomical.get(parent, skeleton.names[parent])
+        advice = _advice(anatomical.get(joint, name), parent_name, state)
         yield JointReadiness(name, state, float(known.mean()), advice)
 
 

@@ -41,7 +41,7 @@ def add_tables(solution: Solution) -> Solution:
             tuple(row for subject in subjects for row in _joint_rows(subject)),
         ),
         "to move": Table(
-            ("joint", "state", "known %", "what to do", "subject"),
+            ("joint", "state", "progress %", "what to do", "subject"),
             tuple(row for subject in found for row in _readiness_rows(subject)),
         ),
         "residuals": Table(
@@ -94,9 +94,10 @@ def _sd_in_mm(sd_m: float) -> float | str:
 
 
 def _spell_sd(sd: float | str) -> float | str:
-    """Return a standard deviation in mm or degrees, or that it is very small."""
-    is_small = isinstance(sd, float) and sd < SMALLEST_SD
-    return f"<{SMALLEST_SD:g}" if is_small else sd
+    """Return a standard deviation with two digits, or that it is very small."""
+    if isinstance(sd, str):
+        return sd
+    return f"<{SMALLEST_SD:g}" if sd < SMALLEST_SD else float(f"{sd:.2g}")
 
 
 def _in_mm(metres: float, digits: int = 2) -> float | str:

@@ -282,6 +282,9 @@ def _scale_takes(takes: tuple[Take, ...], options: SolveOptions) -> tuple[Take, 
 def _scale(take: Take, a: str, b: str, distance: float) -> float:
     """Return the factor to true lengths from two sensors `distance` metres apart."""
     names = take.sensor_names
+    if not names:
+        needed = "a recording with two 6-DoF sensors on a rod"
+        raise OptionError("rigid_pair", found="markers only", needed=needed)
     for name in (a, b):
         check_choice("rigid_pair", name, names)
     bodies = segment(take, method="sensors")

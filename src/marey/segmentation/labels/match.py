@@ -446,6 +446,8 @@ def _check_motion(take: Take, match: MarkerSetMatch) -> MarkerSetMatch:
     for body, markers in members.items():
         right = tuple(i for i in markers if i not in wrong)
         members[body] = right if len(right) >= MIN_MARKERS_LEFT else markers
+    kept = set(chain(*members.values()))
+    left_out = [i for i in doubtful if i not in kept]
     return replace(
         match,
         members=members,
@@ -453,7 +455,7 @@ def _check_motion(take: Take, match: MarkerSetMatch) -> MarkerSetMatch:
         trusted=trusted,
         findings=(
             _recognition_finding(match),
-            *(_label_findings(take, match, check) if trusted else ()),
+            *(_label_findings(take, match, check, left_out) if trusted else ()),
             *(() if trusted else [_contradiction_finding(match, check)]),
         ),
     )
@@ -479,9 +481,9 @@ def _contradiction_finding(match: MarkerSetMatch, check: LabelCheck) -> Finding:
 
 
 def _label_findings(
-    take: Take, match: MarkerSetMatch, check: LabelCheck
+    take: Take, match: MarkerSetMatch, check: LabelCheck, left_out: Sequence[int]
 ) -> Iterator[Finding]:
-    """Yield the swaps and the doubtful labels."""
+    """Yield the swaps, the doubtful labels and those that are left out."""
     used = match.used
     full_labels = take.full_labels
     labels = [full_labels[i] for i in used]
@@ -493,11 +495,14 @@ def _label_findings(
         yield _finding("labels-swapped", message, f"{labels[i]}, {labels[j]}", gain)
     for i in check.doubtful:
         bodies = [body for body, markers in match.members.items() if used[i] in markers]
+        code, consequence = "label-doubtful", ""
+        if used[i] in left_out:
+            code, consequence = "label-wrong", " and is left out"
         message = (
-            f"moves with no other marker of {' or '.join(map(mark_name, bodies))}. "
-            "Check the label; a marker whose label is certainly wrong is left out"
+            f"moves with no other marker of {' or '.join(map(mark_name, bodies))}"
+            f"{consequence}. Check its label"
         )
-        yield _finding("label-doubtful", message, labels[i], float(check.support[i]))
+        yield _finding(code, message, labels[i], float(check.support[i]))
 
 
 def _finding(
