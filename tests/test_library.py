@@ -430,6 +430,32 @@ def test_the_library_is_no_folder_of_results(library, tmp_path):
         again(library, tmp_path / "file" / "out")
 
 
+@pytest.mark.parametrize("out", ["", "solved"])
+def test_results_never_replace_recordings_or_other_files(library, tmp_path, out):
+    """Results lie in `takes`, as these recordings do, one of which is a motion."""
+    recordings = tmp_path / "takes" / "day1"
+    shutil.copytree(library / "B", recordings)
+    (recordings / "take1.bvh").write_text("measured by another program")
+    (tmp_path / "solved").mkdir()
+    (tmp_path / "solved" / "index.html").write_text("mine")
+    before = content(tmp_path)
+    for folder in (recordings, recordings.parent) if not out else (recordings,):
+        with pytest.raises(marey.OptionError, match="out: "):
+            again(folder, tmp_path / out)
+    assert content(tmp_path) == before
+
+
+def test_the_records_of_another_batch_below_are_left_alone(library, solved, out):
+    """Results may lie around the recordings, and those around other results."""
+    other = shutil.copytree(solved, out / "recordings" / "solved")
+    shutil.copytree(library / "B", out / "recordings" / "B")
+    before = content(other)
+    again(out / "recordings", out)
+    assert content(other) == before
+    takes = pq.read_table(out / "index.parquet").column("take").to_pylist()
+    assert takes == [f"B/take{number}.c3d" for number in (1, 2, 3)]
+
+
 def test_a_scheduler_that_is_not_there_is_an_error(library, tmp_path, monkeypatch):
     monkeypatch.setattr("marey.library.clusters.CONNECT_S", 1.0)
     with pytest.raises(marey.OptionError, match="a running Dask scheduler"):

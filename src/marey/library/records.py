@@ -30,6 +30,17 @@ from marey.io.contract import hash_file
 from marey.io.formats.html import to_json
 
 SUFFIX = ".record.json"
+PARTS = ("subjects", "takes")
+"""Folders of a batch with outputs and their records."""
+
+RESULTS = (
+    *PARTS,
+    *("index.html", "index.parquet", "bones.parquet", "findings.parquet"),
+    *("timings.parquet", "timings.jsonl"),
+)
+"""What a batch writes into its folder."""
+
+LOCKS = ".locks"
 LIBRARIES = ("marey", "numpy", "scipy", "numba")
 MAX_NAME_BYTES = 200
 """Longest part of a path, in bytes, before it is shortened. File systems allow 255, of
@@ -153,7 +164,12 @@ def skeleton_path(out: Path, subject: str, part: str = "") -> Path:
 
 def lock_path(out: Path, subject: str) -> Path:
     """Return the file of the lock on a subject."""
-    return out / ".locks" / (file_name(subject) + ".lock")
+    return out / LOCKS / (file_name(subject) + ".lock")
+
+
+def is_batch(out: Path) -> bool:
+    """Return whether a folder has the locks of a batch, or records."""
+    return (out / LOCKS).is_dir() or next(read_records(out), None) is not None
 
 
 def file_name(name: str) -> str:
@@ -200,8 +216,9 @@ def read_record(path: Path) -> Record | None:
 
 def read_records(out: Path) -> Iterator[tuple[Path, Record | None]]:
     """Yield all records of a batch by their paths, sorted; None for an unreadable."""
-    for path in sorted(out.rglob("*" + SUFFIX)):
-        yield path, read_record(path)
+    for part in PARTS:
+        for path in sorted((out / part).rglob("*" + SUFFIX)):
+            yield path, read_record(path)
 
 
 def mark_gone_takes(out: Path, library: Path) -> None:
