@@ -261,6 +261,46 @@ def test_ten_thousand_files_are_grouped_in_seconds(tmp_path):
         marey.plan_batch(tmp_path / "P01" / "empty")
 
 
+def test_files_of_one_frame_each_are_one_recording(tmp_path):
+    """As OpenPose writes them; other numbered files are takes of their own."""
+    points = pair_of().points[:12]
+    keypoints = np.concatenate([points, np.ones((*points.shape[:2], 1))], axis=-1)
+    for name in ("a/x", "a/y", "b/x"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        for number, values in enumerate(keypoints):
+            person = {"pose_keypoints_3d": values.ravel().tolist()}
+            path = tmp_path / f"{name}_{number:03d}_keypoints.json"
+            path.write_text(json.dumps({"people": [person]}))
+    (tmp_path / "b" / "settings_1.json").write_text("{}")
+    names = [f"{name}_000_keypoints.json" for name in ("a/x", "a/y", "b/x")]
+    assert find_recordings(tmp_path) == names
+    summary = again(tmp_path, tmp_path / "out", formats=("bvh",), subject_from="(./.)")
+    assert summary.failed == {}
+    record = read_record(tmp_path / f"out/takes/{names[0]}.record.json")
+    assert len(record.inputs) == 12
+    (tmp_path / "a" / "x_007_keypoints.json").write_text('{"people": []}')
+    (tmp_path / "a" / "y_012_keypoints.json").write_text('{"people": []}')
+    summary = again(tmp_path, tmp_path / "out", formats=("bvh",), subject_from="(./.)")
+    assert (summary.done, summary.kept) == (2, 1)
+
+
+def test_the_skeleton_file_of_a_motion_is_an_input(solved, tmp_path):
+    root = tmp_path / "library"
+    root.mkdir()
+    for suffix in ("amc", "asf"):
+        shutil.copy(solved / "takes/B" / f"take1.{suffix}", root)
+    assert again(root, tmp_path / "out", formats=("bvh",)).done == 1
+    record = read_record(tmp_path / "out/takes/take1.amc.record.json")
+    assert sorted(record.inputs) == ["take1.amc", "take1.asf"]
+    assert again(root, tmp_path / "out", formats=("bvh",)).kept == 1
+    with (root / "take1.asf").open("a") as file:
+        file.write("# changed")
+    assert again(root, tmp_path / "out", formats=("bvh",)).done == 1
+    (root / "take1.asf").unlink()
+    failed = again(root, tmp_path / "out", formats=("bvh",)).failed
+    assert "ASF" in failed["take1.amc"]
+
+
 # --- what is done ---------------------------------------------------------------------
 
 
@@ -620,7 +660,8 @@ def test_a_skeleton_of_fewer_takes_after_killed_workers_is_made_again(
     assert chosen is not None
     first = dict([*chosen.inputs.items()][:1])
     planned = plan_record("subject", "A", "A", first, chosen.options)
-    job = fit_subject(str(library), str(out), planned, {}, ("killed",), is_final=False)
+    folders = str(library), str(out)
+    job = fit_subject(*folders, planned, {}, [*first], ("killed",), is_final=False)
     assert job.outputs != chosen.outputs
     again(library, out)
     assert content(out) == content(solved)

@@ -1,6 +1,7 @@
 """The contract of a file format: one file, one `FORMAT`, one line in the registry."""
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -219,6 +220,9 @@ class File(Notes):
     findings: list[Finding] = field(default_factory=list)
     """What was found; it ends in `take.source.findings`."""
 
+    others: dict[str, str] = field(default_factory=dict)
+    """Hash of each further file that is read, by its path: see `open_other`."""
+
     @property
     def size(self) -> int:
         """Length in bytes."""
@@ -227,6 +231,18 @@ class File(Notes):
     def content(self) -> bytes:
         """Return the whole file."""
         return self.path.read_bytes()
+
+    def open_other(self, path: Path) -> "File":
+        """Return another file that belongs to this one, to read it, and keep its hash.
+
+        Raises:
+            FormatError: If it cannot be read.
+        """
+        try:
+            self.others[str(path)] = hash_file(path)
+        except OSError as error:
+            self.fail(f"a readable file {path.name}", error.strerror, cause=error)
+        return File(path, self.format, self.options, self.findings)
 
     def text(self) -> bytes:
         r"""Return the whole file as UTF-8 bytes with \n line ends and no BOM."""
@@ -312,6 +328,7 @@ class File(Notes):
             path=str(self.path),
             format=self.format,
             sha256=hash_file(self.path),
+            others=dict(self.others),
             unit=facts.unit,
             up=facts.up,
             rate=facts.rate,
@@ -401,6 +418,10 @@ class Format:
     write_skeleton: Callable[[Skeleton, WriteOptions], Output] | None = None
     write_solution: Callable[[Solution, WriteOptions], Output] | None = None
     write_table: Callable[[QuantityTable, WriteOptions], Output] | None = None
+    sequence: re.Pattern[str] | None = None
+    """Names of files that are one frame each; those that differ only in its group
+    "number" are one recording."""
+
     companions: tuple[str, ...] = ()
     """Suffixes of the files that a solution with markers gets beside the named one."""
 

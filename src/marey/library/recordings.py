@@ -16,7 +16,7 @@ from pathlib import Path
 
 from marey.errors import DataError, FormatError, MareyError, OptionError
 from marey.io import read, recognise
-from marey.io.contract import decode_text, normalize_text
+from marey.io.contract import Format, decode_text, normalize_text
 from marey.io.registry import formats
 from marey.library.records import SUFFIX
 
@@ -49,7 +49,8 @@ def find_recordings(
 
     Hidden files and folders and results of other batches are left out, and so are
     motions (BVH, AMC) beside a recording of the same name: they are its solution by
-    another program. Links to folders are followed, each folder once. What cannot be
+    another program. Files that are one frame each are one recording, by the name of the
+    first. Links to folders are followed, each folder once. What cannot be
     read is listed, so that it fails with its reason: files, links that lead nowhere,
     and folders, whose names end with a slash.
 
@@ -78,7 +79,7 @@ def find_recordings(
         for name in found
         if not patterns or any(_matches(name, pattern) for pattern in patterns)
     ]
-    recordings = [name for name in chosen if _may_be_one(library / name)]
+    recordings = list(_without_later_frames(library, chosen))
     if not recordings and not closed:
         asked = f" like {', '.join(patterns)}" if patterns else ""
         raise DataError(
@@ -156,6 +157,40 @@ def _matches(name: str, pattern: str) -> bool:
     """Return whether a relative path or its file name is a pattern, or matches it."""
     names = (name, name.rpartition("/")[2])
     return pattern in names or any(fnmatchcase(one, pattern) for one in names)
+
+
+def _without_later_frames(library: Path, names: Sequence[str]) -> Iterator[str]:
+    """Yield the names that may be recordings; of files that are a frame each the first.
+
+    Files of a sequence are not opened when its first is known.
+    """
+    known_formats = [known for known in formats() if known.sequence]
+    begun: set[tuple[str, ...]] = set()
+    for name in names:
+        sequences = {_sequence(name, known): known for known in known_formats}
+        sequences.pop((), None)
+        path = library / name
+        if begun.isdisjoint(sequences) and _may_be_one(path):
+            begun.update(
+                s for s, known in sequences.items() if _has_format(path, known)
+            )
+            yield name
+
+
+def _sequence(name: str, known: Format) -> tuple[str, ...]:
+    """Return the sequence that a file belongs to by its name; () if none."""
+    folder, _, file = name.rpartition("/")
+    found = known.sequence.fullmatch(file) if known.sequence else None
+    if found is None:
+        return ()
+    start, end = found.span("number")
+    return known.name, folder, file[:start], file[end:]
+
+
+def _has_format(path: Path, known: Format) -> bool:
+    with suppress(FormatError):
+        return recognise(path, READERS) is known
+    return False
 
 
 def _may_be_one(path: Path) -> bool:

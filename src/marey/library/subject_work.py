@@ -30,8 +30,8 @@ REASONS = {
 }
 """Errors of jobs that end without a word."""
 
-DESCRIBED = ("sha256", "positions", "labelled", "spread")
-"""What `describe_take` finds, which records keep for later runs."""
+SHOWN = ("positions", "labelled", "spread")
+"""What `describe_take` finds beside the inputs, which records keep for later runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +132,10 @@ class SubjectWork:
 
     def _describe_job(self, take: str) -> Job:
         record = read_record(record_path(self.plan.out, "take", take))
-        facts = record.facts if record else {}
-        known = {name: facts[name] for name in DESCRIBED if name in facts}
-        arguments = {"path": str(self.plan.library / take), "known": known}
+        known = {"inputs": record.inputs, **record.facts} if record else {}
+        known = {name: known[name] for name in ("inputs", *SHOWN) if name in known}
+        library = str(self.plan.library)
+        arguments = {"library": library, "name": take, "known": known}
         return Job(f"{DESCRIBE} {take}", JOBS + DESCRIBE, arguments)
 
     def _after_description(
@@ -166,14 +167,14 @@ class SubjectWork:
         return self._next_fit()
 
     def _planned_fit(self, takes: Sequence[str]) -> Record:
-        inputs = {take: self.described[take]["sha256"] for take in takes}
+        inputs = {k: v for t in takes for k, v in self.described[t]["inputs"].items()}
         return plan_record("subject", self.subject, self.subject, inputs, self.options)
 
     def _next_fit(self) -> list[Job]:
-        planned, errors = self._planned_fit(self.fits.pop(0)), tuple(self.fit_errors)
-        return [
-            self._job(FIT, planned, earlier_errors=errors, is_final=self.is_fit_final)
-        ]
+        names = self.fits.pop(0)
+        fit = {"names": names, "earlier_errors": tuple(self.fit_errors)}
+        planned, is_final = self._planned_fit(names), self.is_fit_final
+        return [self._job(FIT, planned, **fit, is_final=is_final)]
 
     def _after_fit(self, outcome: Outcome) -> list[Job]:
         if outcome.state == "done":
@@ -202,7 +203,7 @@ class SubjectWork:
     def _solve_job(self, take: str) -> Job | None:
         """Return the job of a take; None if it is kept from before."""
         described, targets = self.described[take], self.targets[take]
-        inputs = {take: described["sha256"]}
+        inputs = described["inputs"]
         planned = plan_record(
             "take",
             take,
@@ -221,8 +222,13 @@ class SubjectWork:
             planned,
             skeletons=tuple(self.skeletons),
             targets=targets,
-            described=described,
+            shown=self._shown(take),
         )
+
+    def _shown(self, take: str) -> dict[str, Any]:
+        """Return what a take shows; nothing if it could not be read."""
+        described = self.described.get(take, {})
+        return {name: described[name] for name in SHOWN if name in described}
 
     def _fail(self, planned: Record, outcome: Outcome, reason: str = "") -> Record:
         """Return the record of work without a result, after writing it."""
@@ -230,7 +236,7 @@ class SubjectWork:
         if not isinstance(outcome.value, OutputError):
             state = outcome.state
         error = (reason or _reason(outcome)).replace(f"{self.plan.library}{os.sep}", "")
-        facts = self.described.get(planned.name, {}) if planned.kind == "take" else {}
+        facts = self._shown(planned.name) if planned.kind == "take" else {}
         return finish_record(planned, self.plan.out, state, error=error, facts=facts)
 
 

@@ -46,7 +46,7 @@ def solve_take(
     fields: Mapping[str, Any],
     skeletons: Sequence[str],
     targets: Sequence[str],
-    described: Mapping[str, Any],
+    shown: Mapping[str, Any],
 ) -> Record:
     """Solve a take, write it in every format and then its record.
 
@@ -57,7 +57,7 @@ def solve_take(
         fields: Options of `marey.solve`.
         skeletons: Files of the subject's skeletons.
         targets: Files to write, relative to the folder of the batch.
-        described: What `describe_take` found.
+        shown: What `describe_take` found in it.
 
     Raises:
         FormatError: If the recording cannot be read, or changed meanwhile.
@@ -65,13 +65,13 @@ def solve_take(
         OutputError: If an output cannot be written.
     """
     folder = Path(out)
-    take = read_unchanged(Path(library) / planned.name, planned.inputs[planned.name])
+    take = read_unchanged(library, planned.name, planned.inputs)
     given = [read_skeleton(folder / name) for name in skeletons]
     solution = solve_with_skeletons(take, planned.subject, fields, given)
     written, lost = _write_outputs(solution, [folder / target for target in targets])
     facts = facts_of(solution, [*solution.report.findings, *lost])
     return finish_record(
-        planned, folder, "done", outputs=written, facts=dict(described) | facts
+        planned, folder, "done", outputs=written, facts=dict(shown) | facts
     )
 
 
