@@ -1,5 +1,6 @@
 """A library: whose each recording is, what is done again, and what a kill leaves."""
 
+import hashlib
 import io
 import json
 import os
@@ -330,6 +331,11 @@ def test_a_record_says_from_what_its_outputs_were_made(library, solved):
     assert record["inputs"] == {
         "B/take1.c3d": marey.read(library / "B/take1.c3d").source.sha256
     }
+    skeleton = (solved / "subjects/B.skel.json").read_bytes()
+    digest = hashlib.sha256(skeleton).hexdigest()
+    assert record["skeletons"] == {"subjects/B.skel.json": digest}
+    assert set(record["options"]) == set(marey.SolveOptions.__dataclass_fields__)
+    assert record["options"]["limits"] == "safe"
     assert set(record["versions"]) == {"marey", "numpy", "scipy", "numba", "python"}
     outputs = [f"takes/B/take1.{suffix}" for suffix in ("amc", "asf", "bvh")]
     assert sorted(record["outputs"]) == outputs
@@ -890,13 +896,14 @@ def test_lines_of_json_have_every_take_and_code_3_says_that_some_failed(
 
 
 def test_a_bar_counts_takes_failures_and_findings(library, out, monkeypatch):
-    terminal = Console(file=io.StringIO(), force_terminal=True, width=160)
+    text = io.StringIO()
+    terminal = Console(file=text, force_terminal=True, width=160)
     monkeypatch.setattr("marey.cli.commands.batch.err", terminal)
     command = ["batch", str(library), "-o", str(out)]
     with pytest.raises(SystemExit) as end:
         main([*command, "--formats", "bvh,amc", "--workers", "1"])
     assert end.value.code == 3
-    shown = terminal.file.getvalue()
+    shown = text.getvalue()
     assert "7/7" in shown
     assert re.search(r"left.*1 failed, 0 with errors, \d+ findings", shown)
 

@@ -28,6 +28,8 @@ from marey.errors import OptionError
 from marey.io.atomic import write_atomic, writing
 from marey.io.contract import hash_file
 from marey.io.formats.html import to_json
+from marey.options import replace_options
+from marey.pipeline import SolveOptions
 
 SUFFIX = ".record.json"
 PARTS = ("subjects", "takes")
@@ -78,7 +80,13 @@ class Record:
     inputs: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 of each input, by relative path."""
 
+    skeletons: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 of each skeleton of the subject with which a take was solved, by path
+    relative to the folder of the batch."""
+
     options: Mapping[str, Any] = field(default_factory=dict)
+    """All options of the solve, those that nobody chose too: see `describe_options`."""
+
     versions: Mapping[str, str] = field(default_factory=dict)
     outputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Bytes and SHA-256 of each output, by path relative to the folder of the batch."""
@@ -93,6 +101,8 @@ def plan_record(
     subject: str,
     inputs: Mapping[str, str],
     options: Mapping[str, Any],
+    *,
+    skeletons: Mapping[str, str] | None = None,
     **others: Any,
 ) -> Record:
     """Return the record of work to do; its key has all that the work depends on.
@@ -103,9 +113,11 @@ def plan_record(
         subject: Whose it is.
         inputs: SHA-256 of each input, by relative path.
         options: Options as values of JSON.
+        skeletons: SHA-256 of each skeleton of the subject, by path.
         **others: What else the outputs depend on.
     """
     parts = {"inputs": inputs, "options": options, "versions": library_versions()}
+    parts["skeletons"] = skeletons or {}
     text = json.dumps(to_json(parts | others), sort_keys=True)
     return Record(
         kind=kind,
@@ -114,6 +126,7 @@ def plan_record(
         state="planned",
         key=hashlib.sha256(text.encode()).hexdigest(),
         inputs=inputs,
+        skeletons=skeletons or {},
         options=options,
         versions=library_versions(),
     )
@@ -289,6 +302,17 @@ def describe_outputs(paths: Sequence[Path], out: Path) -> dict[str, dict[str, An
         }
         for path in sorted(paths)
     }
+
+
+def describe_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the value of every option of `marey.solve` for records and keys.
+
+    Raises:
+        OptionError: As `describe_option`.
+    """
+    options = replace_options(SolveOptions(), given)
+    names = SolveOptions.__dataclass_fields__
+    return {name: describe_option(name, getattr(options, name)) for name in names}
 
 
 def describe_option(name: str, value: Any) -> Any:

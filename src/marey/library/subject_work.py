@@ -13,7 +13,7 @@ from marey.library.records import (
     Record,
     State,
     current_record,
-    describe_option,
+    describe_options,
     finish_record,
     plan_record,
     read_record,
@@ -97,7 +97,7 @@ class SubjectWork:
 
     def __post_init__(self) -> None:
         self.fields = self.plan.fields_of(self.subject)
-        self.options = {k: describe_option(k, v) for k, v in self.fields.items()}
+        self.options = describe_options(self.fields)
 
     def begin(self) -> list[Job]:
         """Return the first jobs."""
