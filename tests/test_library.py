@@ -25,6 +25,7 @@ from rich.console import Console
 import marey
 from marey import synth
 from marey.cli import main
+from marey.cli.commands.batch import _rate
 from marey.io.atomic import is_abandoned
 from marey.library import run
 from marey.library.clusters import DaskExecutor
@@ -145,7 +146,7 @@ def test_a_file_may_say_whose_it_is(library, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("excel.csv", b"take;subject\r\nx/anna*;anna\r\nben_run.c3d;ben\r\n"),
+        ("excel.csv", b"Take;Subject\r\nx/anna*;anna\r\n;\r\nben_run.c3d;ben\r\n;\r\n"),
         ("sheet.csv", "take\tsubject\nx/anna*\tanna\nben*\tben".encode("utf-16")),
         ("one.toml", b"[subjects]\nanna = 'x/anna*'\nben = ['ben*']"),
     ],
@@ -161,7 +162,7 @@ def test_tables_of_spreadsheets_and_single_takes_are_read(tmp_path, name, conten
     ("name", "content", "message"),
     [
         ("who.csv", "file,name\na.c3d,anna", "columns file, name"),
-        ("who.csv", "take,subject\na.c3d,", "an empty cell"),
+        ("who.csv", "take,subject\n,\na.c3d,", "empty cell in line 3"),
         ("who.toml", "[people]\nanna = ['*']", "no .subjects."),
         ("who.toml", "[subjects.anna]\ntakes = ['*']", "anna is no list of takes"),
         ("none.csv", None, "No such file"),
@@ -875,6 +876,12 @@ def test_a_plan_shows_the_subjects_and_solves_nothing(library, tmp_path, capsys)
     shown = capsys.readouterr().out
     assert "7 takes of 2 subjects" in shown
     assert not (tmp_path / "out").exists()
+    (tmp_path / "who.csv").write_text("take,subject\n*,anna\nC/*,ben\n")
+    with pytest.raises(SystemExit):
+        main(["batch", str(library), "--plan", "--subjects", str(tmp_path / "who.csv")])
+    shown = capsys.readouterr().out
+    assert "7 takes of 1 subject\n" in shown
+    assert shown.endswith("no such recording: C/*\n")
 
 
 def test_lines_of_json_have_every_take_and_code_3_says_that_some_failed(
@@ -897,7 +904,7 @@ def test_lines_of_json_have_every_take_and_code_3_says_that_some_failed(
 
 def test_a_bar_counts_takes_failures_and_findings(library, out, monkeypatch):
     text = io.StringIO()
-    terminal = Console(file=text, force_terminal=True, width=160)
+    terminal = Console(file=text, force_terminal=True, width=160, highlight=False)
     monkeypatch.setattr("marey.cli.commands.batch.err", terminal)
     command = ["batch", str(library), "-o", str(out)]
     with pytest.raises(SystemExit) as end:
@@ -905,7 +912,15 @@ def test_a_bar_counts_takes_failures_and_findings(library, out, monkeypatch):
     assert end.value.code == 3
     shown = text.getvalue()
     assert "7/7" in shown
-    assert re.search(r"left.*1 failed, 0 with errors, \d+ findings", shown)
+    assert re.search(r"1 failed, 0 with errors, \d+ findings", shown)
+    assert re.search(r"failed:\S* A/broken\.c3d \(c3d\), byte", shown)  # named once
+
+
+def test_the_time_left_follows_from_the_takes_that_were_solved_in_this_run():
+    """Thousands that were kept take no time, and do not make the rest look short."""
+    assert _rate(0, 10, 5.0) == ""
+    assert _rate(2, 10, 30.0) == "4.0 takes/min, 0:02:30 left"
+    assert _rate(500, 2000, 1000.0) == "30 takes/min, 1:06:40 left"
 
 
 @pytest.mark.parametrize(

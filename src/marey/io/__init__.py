@@ -394,7 +394,8 @@ def _read_head(path: Path) -> bytes:
         with path.open("rb") as handle:
             head = handle.read(contract.SNIFF_BYTES)
     except OSError as error:
-        raise FormatError(path, expected="a readable file", found=str(error)) from error
+        found = error.strerror or str(error)
+        raise FormatError(path, expected="a readable file", found=found) from error
     marked = head.startswith(contract.BYTE_ORDER_MARKS)
     return contract.normalize_text(head) if marked else head
 

@@ -329,26 +329,39 @@ def read_subject_table(path: Path) -> list[tuple[str, str]]:
     except ValueError as error:
         found = f"{path}: {error}"
         raise OptionError("subjects", found=found, needed=needed) from None
-    if not all(take and subject for take, subject in rows):
-        raise OptionError("subjects", found=f"{path}: an empty cell", needed=needed)
     return rows
 
 
-def _csv_rows(text: str) -> Iterator[tuple[str, str]]:
-    """Yield (pattern of takes, subject) of a CSV.
+def unused_rows(takes: Sequence[LibraryTake], table: Path) -> list[str]:
+    """Return the patterns of a table of subjects that are of no recording.
 
     Raises:
-        ValueError: If it has no such columns.
+        OptionError: If the table cannot be read.
+    """
+    patterns = [pattern for pattern, _ in read_subject_table(table)]
+    names = [take.name for take in takes]
+    return [p for p in patterns if not any(_matches(name, p) for name in names)]
+
+
+def _csv_rows(text: str) -> Iterator[tuple[str, str]]:
+    """Yield (pattern of takes, subject) of a CSV; empty rows are left out.
+
+    Raises:
+        ValueError: If it has no such columns, or one of them is empty in a row.
     """
     head = text.partition("\n")[0]
     delimiter = max(",;\t", key=head.count)
     table = csv.DictReader(text.splitlines(), delimiter=delimiter)
-    columns = [name.strip() for name in table.fieldnames or ()]
+    columns = [name.strip().lower() for name in table.fieldnames or ()]
     if not {"take", "subject"} <= set(columns):
         raise ValueError(f"columns {', '.join(columns) or 'none'}")
     table.fieldnames = columns
     for row in table:
-        yield (row["take"] or "").strip(), (row["subject"] or "").strip()
+        take, subject = ((row[name] or "").strip() for name in ("take", "subject"))
+        if take and subject:
+            yield take, subject
+        elif take or subject:
+            raise ValueError(f"an empty cell in line {table.line_num}")
 
 
 def _toml_rows(text: str) -> Iterator[tuple[str, str]]:
@@ -362,6 +375,8 @@ def _toml_rows(text: str) -> Iterator[tuple[str, str]]:
         raise ValueError("no [subjects]")
     for subject, takes in table.items():
         takes = [takes] if isinstance(takes, str) else takes
-        if not isinstance(takes, list) or not all(isinstance(t, str) for t in takes):
+        if not isinstance(takes, list) or not all(
+            t and isinstance(t, str) for t in takes
+        ):
             raise ValueError(f"{subject} is no list of takes")
         yield from ((take, subject) for take in takes)

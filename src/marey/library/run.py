@@ -236,7 +236,7 @@ def _make_out(out: Path) -> Path:
                 if part.is_dir() and is_abandoned(part):
                     shutil.rmtree(part, ignore_errors=True)
     except OSError as error:
-        raise OutputError(f"{out}: cannot be written, {error}") from error
+        raise OutputError(f"{out}: cannot be written, {error.strerror}") from error
     return out.resolve()
 
 
