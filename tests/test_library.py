@@ -291,10 +291,12 @@ def test_the_skeleton_file_of_a_motion_is_an_input(solved, tmp_path):
     root.mkdir()
     for suffix in ("amc", "asf"):
         shutil.copy(solved / "takes/B" / f"take1.{suffix}", root)
-    assert again(root, tmp_path / "out", formats=("bvh",)).done == 1
+    assert again(root, tmp_path / "out", formats=("gltf",)).done == 1
     record = read_record(tmp_path / "out/takes/take1.amc.record.json")
     assert sorted(record.inputs) == ["take1.amc", "take1.asf"]
-    assert again(root, tmp_path / "out", formats=("bvh",)).kept == 1
+    scene = json.loads((tmp_path / "out/takes/take1.gltf").read_text())
+    assert scene["asset"]["extras"]["provenance"] == record.provenance()
+    assert again(root, tmp_path / "out", formats=("gltf",)).kept == 1
     with (root / "take1.asf").open("a") as file:
         file.write("# changed")
     assert again(root, tmp_path / "out", formats=("bvh",)).done == 1

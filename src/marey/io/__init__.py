@@ -187,6 +187,7 @@ def write(
     root_on_ground: bool = False,
     rate: float | None = None,
     frames: tuple[int | None, int | None] | None = None,
+    provenance: Mapping[str, Any] | None = None,
     overwrite: bool = False,
 ) -> tuple[Finding, ...]:
     """Write a recording, motion, skeleton or solution; the suffix decides the format.
@@ -215,6 +216,8 @@ def write(
             the first frame above the origin.
         rate: Frames per second of the file.
         frames: Frames start up to but not including stop; None is the end.
+        provenance: From what the thing was made, as values of JSON. glTF, USD, Parquet
+            and pages keep it; other formats have no place for it.
         overwrite: Replace a file that exists. The file that was read is never replaced.
 
     Returns:
@@ -234,6 +237,7 @@ def write(
         truth=truth,
         measured=measured or {},
         markers=markers,
+        provenance=provenance or {},
         suffix=path.suffix.lower(),
     )
     options.check_shown(chosen)

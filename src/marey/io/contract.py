@@ -1,6 +1,7 @@
 """The contract of a file format: one file, one `FORMAT`, one line in the registry."""
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -120,11 +121,18 @@ class WriteOptions(WorldOptions, Notes):
     markers: bool = False
     """Also write the markers, for a scene (glTF, USD, FBX)."""
 
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    """From what the thing was made, as values of JSON."""
+
     suffix: str = ""
     """Suffix of the file in lower case, for a format that has several forms."""
 
     findings: list[Finding] = field(default_factory=list)
     """What the writer changed or could not hold; `marey.write` returns it."""
+
+    def provenance_text(self) -> str:
+        """Return the provenance as JSON in ASCII, "" if there is none."""
+        return json.dumps(self.provenance, sort_keys=True) if self.provenance else ""
 
     def world(
         self, unit: str, up: str, source: Source | None = None, name: str = ""

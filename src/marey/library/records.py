@@ -27,7 +27,7 @@ import numpy as np
 from marey.errors import OptionError
 from marey.io.atomic import write_atomic, writing
 from marey.io.contract import hash_file
-from marey.io.formats.html import to_json
+from marey.io.formats.html import replace_surrogates, to_json
 from marey.options import replace_options
 from marey.pipeline import SolveOptions
 
@@ -93,6 +93,13 @@ class Record:
 
     facts: Mapping[str, Any] = field(default_factory=dict)
     """Numbers for the index, and the findings."""
+
+    def provenance(self) -> dict[str, Any]:
+        """Return from what the outputs are made, as values of JSON."""
+        names = ("name", "subject", "inputs", "skeletons", "options", "versions")
+        whole = to_json({name: getattr(self, name) for name in names})
+        text = replace_surrogates(json.dumps(whole, ensure_ascii=False))
+        return dict(json.loads(text))
 
 
 def plan_record(
