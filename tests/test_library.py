@@ -37,10 +37,10 @@ from marey.library.jobs.labels import label_take
 from marey.library.jobs.take import solve_take, solve_with_skeletons
 from marey.library.lock import SubjectLock
 from marey.library.page import page_row
-from marey.library.recordings import find_recordings, group_by_subject
+from marey.library.recordings import LibraryTake, find_recordings, group_by_subject
 from marey.library.records import file_name, plan_record, read_record, short_path
-from marey.library.subject_work import choose_fit_takes
-from marey.workers import Job, WorkerPool
+from marey.library.subject_work import BatchPlan, SubjectWork, choose_fit_takes
+from marey.workers import Job, Outcome, WorkerPool
 
 FORMATS = ("bvh", "amc")
 
@@ -532,6 +532,8 @@ def test_only_what_depends_on_a_change_is_done_again(library, out, tmp_path):
     assert again(root, out).done == 1
     assert content(out) == before
     assert again(root, out, formats=("bvh",)).done == 6
+    assert again(root, out, formats=("bvh",), resume=False).done == 6
+    assert again(root, out, formats=("bvh",)).kept == 6
     assert content(out)["subjects/A.skel.json"] == before["subjects/A.skel.json"]
     shutil.copy(root / "B" / "take1.c3d", root / "B" / "take2.c3d")
     assert again(root, out, formats=("bvh",)).done == 3  # those of B
@@ -674,6 +676,28 @@ def test_a_skeleton_of_fewer_takes_after_killed_workers_is_made_again(
     assert job.outputs != chosen.outputs
     again(library, out)
     assert content(out) == content(solved)
+
+
+def test_a_fit_that_needs_too_much_memory_is_repeated_with_half_of_its_takes(tmp_path):
+    """So memory is bounded, whatever --fit-takes; those that show most stay."""
+    names = [f"take{number}.c3d" for number in range(9)]
+    plan = BatchPlan(tmp_path, tmp_path, ("bvh",), {}, "", 8, resume=True, retry=False)
+    takes = [LibraryTake(name, "S") for name in names]
+    work = SubjectWork(plan, "S", takes, {name: [] for name in names})
+    jobs = work.begin()
+    for number, job in enumerate(jobs):
+        shown = {"positions": 1, "labelled": True, "spread": {"M": 9.0 - number}}
+        value = {"inputs": {names[number]: "0"}, **shown}
+        _, fits = work.advance(Outcome(job, "done", value))
+    tried = []
+    for state in ("large", "late", "failed"):
+        (fit,) = fits
+        tried.append(fit.arguments["names"])
+        _, fits = work.advance(Outcome(fit, state, marey.MareyError(state)))
+    assert tried == [tuple(names[:8]), tuple(names[:4]), tuple(names[:2])]
+    (fit,) = fits
+    assert fit.arguments["names"] == (names[0],)
+    assert not fit.arguments["is_final"]
 
 
 def test_odd_names_results_in_the_library_and_files_that_change(tmp_path):

@@ -49,5 +49,8 @@ class BatchOptions(Options):
     shard: tuple[int, int] = (1, 1)
     """(i, n): only the i-th of n parts of the subjects, for array jobs."""
 
+    resume: bool = True
+    """Whether what was done before, and depends on nothing that changed, is kept."""
+
     retry: bool = False
     """Whether takes that failed before are tried again, though nothing changed."""

@@ -162,6 +162,7 @@ def batch(
         fields={name: _absolute(name, value) for name, value in fields.items()},
         skeleton=skeleton,
         fit_takes=chosen.fit_takes,
+        resume=chosen.resume,
         retry=chosen.retry,
     )
     takes = _shard(takes, chosen.shard)

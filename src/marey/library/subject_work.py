@@ -49,6 +49,7 @@ class BatchPlan:
     subject; "" if none is."""
 
     fit_takes: int
+    resume: bool
     retry: bool
 
     def fields_of(self, subject: str) -> dict[str, Any]:
@@ -82,6 +83,9 @@ class SubjectWork:
     """Takes that were over before and are current."""
 
     described: dict[str, dict[str, Any]] = field(default_factory=dict)
+    chosen: list[str] = field(default_factory=list)
+    """Takes of the fit, in the order of their gain."""
+
     fits: list[tuple[str, ...]] = field(default_factory=list)
     """Sets of takes from which a skeleton is still to be tried."""
 
@@ -155,13 +159,11 @@ class SubjectWork:
         """Return the first fit: of the takes that show most, then of each alone."""
         if not self.described:
             return []
-        chosen = choose_fit_takes(self.described, self.plan.fit_takes)
-        alone = [(name,) for name in chosen] if len(chosen) > 1 else []
-        self.fits = [tuple(sorted(chosen)), *alone]
+        self.chosen = choose_fit_takes(self.described, self.plan.fit_takes)
+        alone = [(name,) for name in self.chosen] if len(self.chosen) > 1 else []
+        self.fits = [tuple(sorted(self.chosen)), *alone]
         for takes in self.fits:
-            record = current_record(
-                self._planned_fit(takes), self.plan.out, retry=self.plan.retry
-            )
+            record = self._current(self._planned_fit(takes))
             if record is not None and record.facts.get("is_final", True):
                 return self._use_fit(record)
         return self._next_fit()
@@ -182,11 +184,19 @@ class SubjectWork:
         if isinstance(outcome.value, OutputError):
             raise outcome.value
         self.fit_errors.append(_reason(outcome))
-        self.is_fit_final &= outcome.state in LASTING_STATES
+        if outcome.state not in LASTING_STATES:
+            self.is_fit_final = False
+            self._try_half(outcome.job.arguments["names"])
         if self.fits:
             return self._next_fit()
         self._fail(outcome.job.arguments["planned"], outcome, self.fit_errors[0])
         return self._solve_jobs()
+
+    def _try_half(self, names: Sequence[str]) -> None:
+        """Let the better half of the takes be fitted next: it needs less memory."""
+        half = [name for name in self.chosen if name in names][: len(names) // 2]
+        if len(half) > 1:
+            self.fits.insert(0, tuple(sorted(half)))
 
     def _use_fit(self, record: Record) -> list[Job]:
         self.skeletons = {
@@ -213,7 +223,7 @@ class SubjectWork:
             skeletons=self.skeletons,
             targets=targets,
         )
-        record = current_record(planned, self.plan.out, retry=self.plan.retry)
+        record = self._current(planned)
         if record is not None:
             self.kept.append(record)
             return None
@@ -224,6 +234,12 @@ class SubjectWork:
             targets=targets,
             shown=self._shown(take),
         )
+
+    def _current(self, planned: Record) -> Record | None:
+        """Return the record of work that is kept; None if it must be done again."""
+        if not self.plan.resume:
+            return None
+        return current_record(planned, self.plan.out, retry=self.plan.retry)
 
     def _shown(self, take: str) -> dict[str, Any]:
         """Return what a take shows; nothing if it could not be read."""

@@ -18,6 +18,7 @@ from marey.cli.application import (
     EXIT_ERROR_FINDING,
     EXIT_OK,
     EXIT_PARTIAL,
+    Switch,
     err,
     out,
     print_json,
@@ -75,6 +76,9 @@ class BatchArguments:
     shard: str = "1/1"
     """i/n: only the i-th of n parts of the subjects, for array jobs."""
 
+    resume: Switch = True
+    """Keep what was done before and depends on nothing that changed."""
+
     retry: bool = False
     """Try takes again that failed before, though nothing changed."""
 
@@ -93,6 +97,7 @@ class BatchArguments:
             "memory": self.memory * MEGABYTE,
             "seconds": self.seconds,
             "shard": _parse_shard(self.shard),
+            "resume": self.resume,
             "retry": self.retry,
         }
 
