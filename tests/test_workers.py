@@ -77,6 +77,15 @@ def test_a_job_that_takes_all_memory_fails_with_the_reason():
     assert "more memory" in str(outcomes["take_memory 0"].value)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such limit")
+def test_memory_that_is_short_is_no_fault_of_the_data_whoever_says_so():
+    """Python has another error for threads, and the system for libraries."""
+    jobs = [job("start_threads", size=2**28), job("no_room_for_a_library")]
+    with WorkerPool(1, memory=2 * GIGABYTE) as pool:
+        outcomes = run_all(pool, [*jobs, job("no_room_for_a_process")])
+    assert [outcome.state for outcome in outcomes.values()] == ["large"] * 3
+
+
 def test_a_smaller_limit_of_the_system_is_kept():
     """Where a batch system limits memory, workers of the default limit still start."""
     pytest.importorskip("resource")

@@ -1,6 +1,8 @@
 """Functions that worker processes call in tests."""
 
+import errno
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -36,6 +38,21 @@ def sleep(seconds, note=None):
 
 def take_memory(size):
     return len(bytearray(size))
+
+
+def start_threads(size):
+    """Start threads whose stacks have so many bytes each."""
+    threading.stack_size(size)
+    for _ in range(64):
+        threading.Thread(target=time.sleep, args=(600.0,), daemon=True).start()
+
+
+def no_room_for_a_library():
+    raise ImportError("libx.so: failed to map segment from shared object")
+
+
+def no_room_for_a_process():
+    raise OSError(errno.ENOMEM, "Cannot allocate memory")
 
 
 def fault():

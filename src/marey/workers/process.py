@@ -4,6 +4,7 @@ Pickled jobs come on standard input, their answers leave on standard output. Whe
 input ends, so does the worker, also in the middle of a job: nobody waits for it.
 """
 
+import errno
 import importlib
 import os
 import pickle
@@ -14,6 +15,9 @@ from typing import IO, Any
 from marey.errors import MareyError
 from marey.workers.pool import Job, receive, send
 from marey.workers.start import open_channel
+
+OUT_OF_MEMORY = ("can't start new thread", "failed to map segment")
+"""What a thread without room for its stack says, and a library without room."""
 
 
 def main() -> None:
@@ -40,10 +44,20 @@ def run(job: Job) -> tuple[str, Any]:
         return "done", getattr(importlib.import_module(module), name)(**job.arguments)
     except MareyError as error:
         return "failed", error
-    except MemoryError:
-        return "large", MareyError("this needs more memory than the limit allows")
     except Exception as error:
+        if _is_out_of_memory(error):
+            return "large", MareyError("this needs more memory than the limit allows")
         return "failed", MareyError(f"{type(error).__name__}: {error}")
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Return whether an error of Python or the system says that memory is short."""
+    text = str(error).lower()
+    return (
+        isinstance(error, MemoryError)
+        or getattr(error, "errno", None) == errno.ENOMEM
+        or any(words in text for words in OUT_OF_MEMORY)
+    )
 
 
 def _read(requests: IO[bytes], jobs: "queue.Queue[Job]") -> None:
