@@ -993,10 +993,20 @@ def test_a_wrong_option_is_one_clear_error(
 
 def test_links_to_the_outputs_of_several_subjects_have_their_names(solved):
     record = read_record(solved / "takes/B/take1.c3d.record.json")
-    names = ("walk-1_Ann_walk-1.bvh", "walk-1_Ben_walk-1.bvh", "walk_1.glb")
+    names = (
+        "walk_1_Ann_walk-1.bvh",
+        "walk_1_Ben_walk-1.bvh",
+        "walk_1.glb",
+        "walk_1 #.html",
+    )
     record = replace(record, outputs={f"takes/B/{name}": {} for name in names})
     line = page_row(record, take_row(record))
-    assert re.findall("<a [^>]*>([^<]*)</a>", line) == ["Ann bvh", "Ben bvh", "glb"]
+    outputs = line.partition("<span>")[2]
+    links = re.findall("<a [^>]*>([^<]*)</a>", outputs)
+    assert links == ["html", "glb", "Ann bvh", "Ben bvh"]
+    assert (
+        '<b><a href="takes/B/walk_1%20%23.html">B/<wbr>take1.<wbr>c3d</a></b>' in line
+    )
 
 
 def test_names_and_findings_of_takes_are_data_on_the_page(solved, tmp_path):

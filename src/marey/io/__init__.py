@@ -343,12 +343,13 @@ def recognise(path: str | PathLike[str], needs: Sequence[str] = ()) -> Format:
     matches = _able(registry.formats(), head, ())
     if matches:
         raise _missing_content_error(path, matches[0], needs[0])
+    if not head:
+        raise FormatError(path, expected="a recording", found="an empty file")
     known = (f.name for f in registry.formats() if f.reads)
-    some = f"{len(head)} bytes that none of them knows: {head[:16]!r}"
     raise FormatError(
         path,
         expected=f"one of the formats {', '.join(known)}",
-        found=some if head else "an empty file",
+        found=f"{len(head)} bytes that none of them knows: {head[:16]!r}",
     )
 
 
