@@ -29,7 +29,7 @@ from marey.cli import main
 from marey.cli.commands.batch import _rate
 from marey.io.atomic import is_abandoned
 from marey.library import run
-from marey.library.clusters import DaskExecutor
+from marey.library.clusters import DaskExecutor, check_versions
 from marey.library.index import take_row, write_index
 from marey.library.jobs import fit_subject
 from marey.library.jobs.describe import is_labelled, measure_spread
@@ -41,6 +41,7 @@ from marey.library.page import page_row
 from marey.library.recordings import LibraryTake, find_recordings, group_by_subject
 from marey.library.records import (
     file_name,
+    library_versions,
     lock_path,
     plan_record,
     read_record,
@@ -516,6 +517,23 @@ def test_a_scheduler_that_is_not_there_is_an_error(library, tmp_path, monkeypatc
     monkeypatch.setattr("marey.library.clusters.CONNECT_S", 1.0)
     with pytest.raises(marey.OptionError, match="a running Dask scheduler"):
         again(library, tmp_path / "out", dask="tcp://127.0.0.1:1")
+
+
+def test_a_cluster_with_other_versions_is_refused():
+    """Its results would not be those that the records state."""
+
+    def cluster(**changed):
+        versions = library_versions() | changed
+        return SimpleNamespace(run=lambda _: {"tcp://a:1": versions})
+
+    def without_marey(_):
+        raise ModuleNotFoundError("No module named 'marey'")
+
+    check_versions(cluster())
+    with pytest.raises(marey.OptionError, match=r"numpy 1\.0 on tcp://a:1"):
+        check_versions(cluster(numpy="1.0"))
+    with pytest.raises(marey.OptionError, match="No module named 'marey'"):
+        check_versions(SimpleNamespace(run=without_marey))
 
 
 def test_a_scheduler_that_dies_between_two_jobs_is_an_error(monkeypatch):
