@@ -363,6 +363,14 @@ def test_a_second_run_keeps_all_and_changes_no_byte(library, out):
     assert content(out) == before
 
 
+def test_pages_and_solutions_are_the_same_in_every_run(library, tmp_path):
+    """They would show the seconds of each stage."""
+    options = {"formats": ("html", "marey"), "patterns": ("B/take1.c3d",)}
+    for out in ("first", "second"):
+        assert again(library, tmp_path / out, **options).done == 1
+    assert content(tmp_path / "first") == content(tmp_path / "second")
+
+
 def test_the_number_of_workers_does_not_change_a_byte(library, solved, tmp_path):
     again(library, tmp_path / "two", workers=2)
     assert content(tmp_path / "two") == content(solved)
