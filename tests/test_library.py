@@ -1001,6 +1001,7 @@ def test_the_time_left_follows_from_the_takes_that_were_solved_in_this_run():
         ["--formats", "docx", "-o", "x"],
         ["--shard", "3/2", "-o", "x"],
         ["--shard", "one", "-o", "x"],
+        ["--memory", "1", "-o", "x"],
         ["--edits", "x.toml", "-o", "x"],
         [],
     ],

@@ -96,8 +96,10 @@ def test_a_job_that_takes_all_memory_fails_with_the_reason():
 def test_memory_that_is_short_is_no_fault_of_the_data_whoever_says_so():
     """Python has another error for threads, and the system for libraries."""
     jobs = [job("start_threads", size=2**28), job("no_room_for_a_library")]
+    jobs += [job("fail_in_a_circle")]
     with WorkerPool(1, memory=2 * GIGABYTE) as pool:
         outcomes = run_all(pool, [*jobs, job("no_room_for_a_process")])
+    assert outcomes.pop("fail_in_a_circle 0").state == "failed"
     assert [outcome.state for outcome in outcomes.values()] == ["large"] * 3
 
 

@@ -48,7 +48,17 @@ def start_threads(size):
 
 
 def no_room_for_a_library():
-    raise ImportError("libx.so: failed to map segment from shared object")
+    try:
+        raise OSError("libx.so: failed to map segment from shared object")
+    except OSError as error:
+        raise OSError("could not find libx.so") from error
+
+
+def fail_in_a_circle():
+    """Raise an error that came from itself, as failed imports may."""
+    first, second = ValueError("first"), ValueError("second")
+    first.__cause__, second.__cause__ = second, first
+    raise first
 
 
 def no_room_for_a_process():

@@ -3,7 +3,12 @@
 from dataclasses import dataclass
 from os import PathLike
 
+from marey.errors import OptionError
 from marey.options import Options, number
+
+MIN_MEMORY_BYTES = 500 * 10**6
+"""Smallest memory limit of a worker, in bytes: with less, it cannot load libraries, and
+may not even say so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,3 +59,10 @@ class BatchOptions(Options):
 
     retry: bool = False
     """Whether takes that failed before are tried again, though nothing changed."""
+
+    def __post_init__(self) -> None:
+        Options.__post_init__(self)
+        if 0 < self.memory < MIN_MEMORY_BYTES:
+            found = f"{self.memory} bytes"
+            needed = f"{MIN_MEMORY_BYTES // 10**6} MB or more, or 0"
+            raise OptionError("memory", found=found, needed=needed)

@@ -10,6 +10,7 @@ import os
 import pickle
 import queue
 import threading
+from collections.abc import Iterator
 from typing import IO, Any
 
 from marey.errors import MareyError
@@ -45,12 +46,21 @@ def run(job: Job) -> tuple[str, Any]:
     except MareyError as error:
         return "failed", error
     except Exception as error:
-        if _is_out_of_memory(error):
+        if any(map(_is_out_of_memory, _chain(error))):
             return "large", MareyError("this needs more memory than the limit allows")
         return "failed", MareyError(f"{type(error).__name__}: {error}")
 
 
-def _is_out_of_memory(error: Exception) -> bool:
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and those that it came from, each once: they may form a circle."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
     """Return whether an error of Python or the system says that memory is short."""
     text = str(error).lower()
     return (
