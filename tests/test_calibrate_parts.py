@@ -1,5 +1,6 @@
 """Parts of the calibration: kernels against plain loops, priors, landmarks, frames."""
 
+import threading
 import time
 from dataclasses import replace
 
@@ -479,6 +480,13 @@ def test_results_of_threads_come_in_the_order_of_the_items():
     assert map_in_threads(str, [7]) == ("7",)
     with pytest.raises(ZeroDivisionError):
         map_in_threads(lambda k: 1 // k, [1, 0])
+
+
+def test_a_process_of_one_thread_has_one(monkeypatch):
+    """As workers of a batch are, of which there is one for each core."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    threads = map_in_threads(lambda _: threading.get_ident(), range(4))
+    assert set(threads) == {threading.get_ident()}
 
 
 def test_initial_poses_follow_markers_joint_and_parent(rng):

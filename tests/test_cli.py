@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import samples
@@ -280,6 +281,19 @@ def test_one_solve_writes_several_files(tmp_path, capsys):
     code, shown = run(capsys, "solve", tmp_path / "rods.npz", *outputs, "--quiet")
     assert (code, shown.out, shown.err) == (0, "", "")
     assert all((tmp_path / name).stat().st_size for name in names)
+
+
+def test_each_subject_and_take_has_a_file_of_its_own_whatever_the_names(tmp_path):
+    """Names that differ only in spaces or brackets do not share one."""
+    solution = staged.handover()
+    alike = zip(solution.subjects, ("A b", "A-b", "A_b"), strict=True)
+    solution = replace(solution, subjects=tuple(replace(s, name=n) for s, n in alike))
+    files = [
+        file
+        for name in ("a [1].bvh", "a (1).bvh")
+        for file in write_solution(solution, tmp_path / name, {})[0]
+    ]
+    assert len(files) == len(set(files)) == len(list(tmp_path.iterdir())) == 12
 
 
 def test_people_get_a_table_of_angles_and_a_prop_one_of_its_joints(tmp_path):

@@ -1,6 +1,8 @@
 """Reading and writing at the edges: what is asked for does not fit what is there."""
 
+import html
 import json
+import re
 import tracemalloc
 import zipfile
 from dataclasses import replace
@@ -368,3 +370,58 @@ def test_a_bone_that_is_no_number_is_not_written(suffix, tmp_path):
     with pytest.raises(marey.DataError, match=f"found no position of {name}, need"):
         marey.write(broken.skeleton if suffix == ".skel.json" else broken, path)
     assert not path.exists()
+
+
+def _of_gltf(path):
+    return json.loads(path.read_text())["asset"]["extras"]["provenance"]
+
+
+def _of_glb(path):
+    content = path.read_bytes()
+    length = int.from_bytes(content[12:16], "little")
+    return json.loads(content[20 : 20 + length])["asset"]["extras"]["provenance"]
+
+
+def _of_usda(path):
+    sdf = pytest.importorskip("pxr.Sdf")
+    layer = sdf.Layer.FindOrOpen(str(path))
+    return json.loads(layer.customLayerData["provenance"])
+
+
+def _of_parquet(path):
+    schema = pytest.importorskip("pyarrow.parquet").read_schema(path)
+    return json.loads(schema.metadata[b"provenance"])
+
+
+def _of_html(path):
+    meta = re.search('<meta name="provenance" content="([^"]*)">', path.read_text())
+    return json.loads(html.unescape(meta[1]))
+
+
+@pytest.mark.parametrize(
+    ("suffix", "read_provenance"),
+    [
+        ("gltf", _of_gltf),
+        ("glb", _of_glb),
+        ("usda", _of_usda),
+        ("parquet", _of_parquet),
+        ("html", _of_html),
+    ],
+)
+def test_files_keep_from_what_they_were_made(tmp_path, suffix, read_provenance):
+    """Names of files may have any characters; what was made is the same without it."""
+    motion, path = samples.motion(), tmp_path / f"a.{suffix}"
+    if suffix == "usda":
+        pytest.importorskip("pxr")
+    given = {"inputs": {"a 'b' \"<c>&日本\".c3d": "12"}, "options": {"x": [1.5, None]}}
+    marey.write(motion, path, provenance=given)
+    assert read_provenance(path) == given
+    marey.write(motion, tmp_path / f"b.{suffix}")
+    assert b"provenance" not in (tmp_path / f"b.{suffix}").read_bytes()
+
+
+def test_a_format_without_a_place_for_provenance_is_written_as_ever(tmp_path):
+    motion = samples.motion()
+    marey.write(motion, tmp_path / "a.bvh", provenance={"inputs": {}})
+    marey.write(motion, tmp_path / "b.bvh")
+    assert (tmp_path / "a.bvh").read_bytes() == (tmp_path / "b.bvh").read_bytes()

@@ -1,5 +1,6 @@
 """A library: whose each recording is, what is done again, and what a kill leaves."""
 
+import hashlib
 import io
 import json
 import os
@@ -17,6 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import psutil
 import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
@@ -24,9 +26,10 @@ from rich.console import Console
 import marey
 from marey import synth
 from marey.cli import main
+from marey.cli.commands.batch import _rate
 from marey.io.atomic import is_abandoned
 from marey.library import run
-from marey.library.clusters import DaskExecutor
+from marey.library.clusters import DaskExecutor, check_versions
 from marey.library.index import take_row, write_index
 from marey.library.jobs import fit_subject
 from marey.library.jobs.describe import is_labelled, measure_spread
@@ -35,10 +38,17 @@ from marey.library.jobs.labels import label_take
 from marey.library.jobs.take import solve_take, solve_with_skeletons
 from marey.library.lock import SubjectLock
 from marey.library.page import page_row
-from marey.library.recordings import find_recordings, group_by_subject
-from marey.library.records import file_name, plan_record, read_record, short_path
-from marey.library.subject_work import choose_fit_takes
-from marey.workers import Job, WorkerPool
+from marey.library.recordings import LibraryTake, find_recordings, group_by_subject
+from marey.library.records import (
+    file_name,
+    library_versions,
+    lock_path,
+    plan_record,
+    read_record,
+    short_path,
+)
+from marey.library.subject_work import BatchPlan, SubjectWork, choose_fit_takes
+from marey.workers import Job, Outcome, WorkerPool
 
 FORMATS = ("bvh", "amc")
 
@@ -144,7 +154,7 @@ def test_a_file_may_say_whose_it_is(library, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("excel.csv", b"take;subject\r\nx/anna*;anna\r\nben_run.c3d;ben\r\n"),
+        ("excel.csv", b"Take;Subject\r\nx/anna*;anna\r\n;\r\nben_run.c3d;ben\r\n;\r\n"),
         ("sheet.csv", "take\tsubject\nx/anna*\tanna\nben*\tben".encode("utf-16")),
         ("one.toml", b"[subjects]\nanna = 'x/anna*'\nben = ['ben*']"),
     ],
@@ -160,7 +170,7 @@ def test_tables_of_spreadsheets_and_single_takes_are_read(tmp_path, name, conten
     ("name", "content", "message"),
     [
         ("who.csv", "file,name\na.c3d,anna", "columns file, name"),
-        ("who.csv", "take,subject\na.c3d,", "an empty cell"),
+        ("who.csv", "take,subject\n,\na.c3d,", "empty cell in line 3"),
         ("who.toml", "[people]\nanna = ['*']", "no .subjects."),
         ("who.toml", "[subjects.anna]\ntakes = ['*']", "anna is no list of takes"),
         ("none.csv", None, "No such file"),
@@ -261,6 +271,48 @@ def test_ten_thousand_files_are_grouped_in_seconds(tmp_path):
         marey.plan_batch(tmp_path / "P01" / "empty")
 
 
+def test_files_of_one_frame_each_are_one_recording(tmp_path):
+    """As OpenPose writes them; other numbered files are takes of their own."""
+    points = pair_of().points[:12]
+    keypoints = np.concatenate([points, np.ones((*points.shape[:2], 1))], axis=-1)
+    for name in ("a/x", "a/y", "b/x"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        for number, values in enumerate(keypoints):
+            person = {"pose_keypoints_3d": values.ravel().tolist()}
+            path = tmp_path / f"{name}_{number:03d}_keypoints.json"
+            path.write_text(json.dumps({"people": [person]}))
+    (tmp_path / "b" / "settings_1.json").write_text("{}")
+    names = [f"{name}_000_keypoints.json" for name in ("a/x", "a/y", "b/x")]
+    assert find_recordings(tmp_path) == names
+    summary = again(tmp_path, tmp_path / "out", formats=("bvh",), subject_from="(./.)")
+    assert summary.failed == {}
+    record = read_record(tmp_path / f"out/takes/{names[0]}.record.json")
+    assert len(record.inputs) == 12
+    (tmp_path / "a" / "x_007_keypoints.json").write_text('{"people": []}')
+    (tmp_path / "a" / "y_012_keypoints.json").write_text('{"people": []}')
+    summary = again(tmp_path, tmp_path / "out", formats=("bvh",), subject_from="(./.)")
+    assert (summary.done, summary.kept) == (2, 1)
+
+
+def test_the_skeleton_file_of_a_motion_is_an_input(solved, tmp_path):
+    root = tmp_path / "library"
+    root.mkdir()
+    for suffix in ("amc", "asf"):
+        shutil.copy(solved / "takes/B" / f"take1.{suffix}", root)
+    assert again(root, tmp_path / "out", formats=("gltf",)).done == 1
+    record = read_record(tmp_path / "out/takes/take1.amc.record.json")
+    assert sorted(record.inputs) == ["take1.amc", "take1.asf"]
+    scene = json.loads((tmp_path / "out/takes/take1.gltf").read_text())
+    assert scene["asset"]["extras"]["provenance"] == record.provenance()
+    assert again(root, tmp_path / "out", formats=("gltf",)).kept == 1
+    with (root / "take1.asf").open("a") as file:
+        file.write("# changed")
+    assert again(root, tmp_path / "out", formats=("bvh",)).done == 1
+    (root / "take1.asf").unlink()
+    failed = again(root, tmp_path / "out", formats=("bvh",)).failed
+    assert "ASF" in failed["take1.amc"]
+
+
 # --- what is done ---------------------------------------------------------------------
 
 
@@ -290,6 +342,11 @@ def test_a_record_says_from_what_its_outputs_were_made(library, solved):
     assert record["inputs"] == {
         "B/take1.c3d": marey.read(library / "B/take1.c3d").source.sha256
     }
+    skeleton = (solved / "subjects/B.skel.json").read_bytes()
+    digest = hashlib.sha256(skeleton).hexdigest()
+    assert record["skeletons"] == {"subjects/B.skel.json": digest}
+    assert set(record["options"]) == set(marey.SolveOptions.__dataclass_fields__)
+    assert record["options"]["limits"] == "safe"
     assert set(record["versions"]) == {"marey", "numpy", "scipy", "numba", "python"}
     outputs = [f"takes/B/take1.{suffix}" for suffix in ("amc", "asf", "bvh")]
     assert sorted(record["outputs"]) == outputs
@@ -304,6 +361,14 @@ def test_a_second_run_keeps_all_and_changes_no_byte(library, out):
         ["A/broken.c3d"],
     )
     assert content(out) == before
+
+
+def test_pages_and_solutions_are_the_same_in_every_run(library, tmp_path):
+    """They would show the seconds of each stage."""
+    options = {"formats": ("html", "marey"), "patterns": ("B/take1.c3d",)}
+    for out in ("first", "second"):
+        assert again(library, tmp_path / out, **options).done == 1
+    assert content(tmp_path / "first") == content(tmp_path / "second")
 
 
 def test_the_number_of_workers_does_not_change_a_byte(library, solved, tmp_path):
@@ -430,10 +495,53 @@ def test_the_library_is_no_folder_of_results(library, tmp_path):
         again(library, tmp_path / "file" / "out")
 
 
+@pytest.mark.parametrize("out", ["", "solved"])
+def test_results_never_replace_recordings_or_other_files(library, tmp_path, out):
+    """Results lie in `takes`, as these recordings do, one of which is a motion."""
+    recordings = tmp_path / "takes" / "day1"
+    shutil.copytree(library / "B", recordings)
+    (recordings / "take1.bvh").write_text("measured by another program")
+    (tmp_path / "solved").mkdir()
+    (tmp_path / "solved" / "index.html").write_text("mine")
+    before = content(tmp_path)
+    for folder in (recordings, recordings.parent) if not out else (recordings,):
+        with pytest.raises(marey.OptionError, match="out: "):
+            again(folder, tmp_path / out)
+    assert content(tmp_path) == before
+
+
+def test_the_records_of_another_batch_below_are_left_alone(library, solved, out):
+    """Results may lie around the recordings, and those around other results."""
+    other = shutil.copytree(solved, out / "recordings" / "solved")
+    shutil.copytree(library / "B", out / "recordings" / "B")
+    before = content(other)
+    again(out / "recordings", out)
+    assert content(other) == before
+    takes = pq.read_table(out / "index.parquet").column("take").to_pylist()
+    assert takes == [f"B/take{number}.c3d" for number in (1, 2, 3)]
+
+
 def test_a_scheduler_that_is_not_there_is_an_error(library, tmp_path, monkeypatch):
     monkeypatch.setattr("marey.library.clusters.CONNECT_S", 1.0)
     with pytest.raises(marey.OptionError, match="a running Dask scheduler"):
         again(library, tmp_path / "out", dask="tcp://127.0.0.1:1")
+
+
+def test_a_cluster_with_other_versions_is_refused():
+    """Its results would not be those that the records state."""
+
+    def cluster(**changed):
+        versions = library_versions() | changed
+        return SimpleNamespace(run=lambda _: {"tcp://a:1": versions})
+
+    def without_marey(_):
+        raise ModuleNotFoundError("No module named 'marey'")
+
+    check_versions(cluster())
+    with pytest.raises(marey.OptionError, match=r"numpy 1\.0 on tcp://a:1"):
+        check_versions(cluster(numpy="1.0"))
+    with pytest.raises(marey.OptionError, match="No module named 'marey'"):
+        check_versions(SimpleNamespace(run=without_marey))
 
 
 def test_a_scheduler_that_dies_between_two_jobs_is_an_error(monkeypatch):
@@ -457,6 +565,8 @@ def test_only_what_depends_on_a_change_is_done_again(library, out, tmp_path):
     assert again(root, out).done == 1
     assert content(out) == before
     assert again(root, out, formats=("bvh",)).done == 6
+    assert again(root, out, formats=("bvh",), resume=False).done == 6
+    assert again(root, out, formats=("bvh",)).kept == 6
     assert content(out)["subjects/A.skel.json"] == before["subjects/A.skel.json"]
     shutil.copy(root / "B" / "take1.c3d", root / "B" / "take2.c3d")
     assert again(root, out, formats=("bvh",)).done == 3  # those of B
@@ -545,7 +655,7 @@ def test_a_full_disk_and_kills_leave_what_a_later_run_completes(
     command = [sys.executable, "-m", "marey", "batch", str(library), "-o", str(out)]
     command += ["--formats", "bvh,amc", "--quiet", "--workers", "1"]
     if os.name == "posix":
-        full = ["sh", "-c", f"ulimit -f 2; exec {shlex.join(command)}"]
+        full = ["sh", "-c", f"ulimit -f 4; exec {shlex.join(command)}"]
         # Python itself would leave half a file of bytecode behind.
         environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
         ended = subprocess.run(
@@ -559,30 +669,43 @@ def test_a_full_disk_and_kills_leave_what_a_later_run_completes(
         while len(list(out.glob("takes/*/take*.record.json"))) < count:
             assert process.poll() is None
             time.sleep(0.05)
+        workers = psutil.Process(process.pid).children()
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-        # Workers end by themselves when they miss the run; only then is what they were
-        # writing abandoned.
+        # They end by themselves when they miss the run.
         deadline = time.monotonic() + 60.0
-        while not all(map(is_abandoned, out.rglob(".*.part"))):
+        while any(map(is_at_work, workers)):
             assert time.monotonic() < deadline
             time.sleep(0.05)
     assert subprocess.run(command, check=False, timeout=300).returncode == 3
     assert content(out) == content(solved)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="no groups of processes")
+def is_at_work(process):
+    """Whether a process lives; nobody may have asked yet how a dead one ended."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no signal of Ctrl-C")
 def test_ctrl_c_ends_a_run_with_its_workers(library, tmp_path):
+    """At any time; it does not end by itself, because another has one of its locks."""
     out = tmp_path / "out"
+    other = SubjectLock(lock_path(out, "B"))
+    assert other.acquire()
     command = [sys.executable, "-m", "marey", "batch", str(library), "-o", str(out)]
     run = subprocess.Popen([*command, "--workers", "2"], start_new_session=True)
     while not any(out.glob("takes/*/*.record.json")):  # that of the broken file
         assert run.poll() is None
         time.sleep(0.05)
+    workers = psutil.Process(run.pid).children()
+    assert workers
     run.send_signal(signal.SIGINT)
     assert run.wait(60.0) == 130
-    with pytest.raises(ProcessLookupError):
-        os.killpg(run.pid, 0)
+    other.release()
+    assert not any(map(is_at_work, workers))
     assert all(map(is_abandoned, out.rglob(".*.part")))
 
 
@@ -594,10 +717,33 @@ def test_a_skeleton_of_fewer_takes_after_killed_workers_is_made_again(
     assert chosen is not None
     first = dict([*chosen.inputs.items()][:1])
     planned = plan_record("subject", "A", "A", first, chosen.options)
-    job = fit_subject(str(library), str(out), planned, {}, ("killed",), is_final=False)
+    folders = str(library), str(out)
+    job = fit_subject(*folders, planned, {}, [*first], ("killed",), is_final=False)
     assert job.outputs != chosen.outputs
     again(library, out)
     assert content(out) == content(solved)
+
+
+def test_a_fit_that_needs_too_much_memory_is_repeated_with_half_of_its_takes(tmp_path):
+    """So memory is bounded, whatever --fit-takes; those that show most stay."""
+    names = [f"take{number}.c3d" for number in range(9)]
+    plan = BatchPlan(tmp_path, tmp_path, ("bvh",), {}, "", 8, resume=True, retry=False)
+    takes = [LibraryTake(name, "S") for name in names]
+    work = SubjectWork(plan, "S", takes, {name: [] for name in names})
+    jobs = work.begin()
+    for number, job in enumerate(jobs):
+        shown = {"positions": 1, "labelled": True, "spread": {"M": 9.0 - number}}
+        value = {"inputs": {names[number]: "0"}, **shown}
+        _, fits = work.advance(Outcome(job, "done", value))
+    tried = []
+    for state in ("large", "late", "failed"):
+        (fit,) = fits
+        tried.append(fit.arguments["names"])
+        _, fits = work.advance(Outcome(fit, state, marey.MareyError(state)))
+    assert tried == [tuple(names[:8]), tuple(names[:4]), tuple(names[:2])]
+    (fit,) = fits
+    assert fit.arguments["names"] == (names[0],)
+    assert not fit.arguments["is_final"]
 
 
 def test_odd_names_results_in_the_library_and_files_that_change(tmp_path):
@@ -802,6 +948,12 @@ def test_a_plan_shows_the_subjects_and_solves_nothing(library, tmp_path, capsys)
     shown = capsys.readouterr().out
     assert "7 takes of 2 subjects" in shown
     assert not (tmp_path / "out").exists()
+    (tmp_path / "who.csv").write_text("take,subject\n*,anna\nC/*,ben\n")
+    with pytest.raises(SystemExit):
+        main(["batch", str(library), "--plan", "--subjects", str(tmp_path / "who.csv")])
+    shown = capsys.readouterr().out
+    assert "7 takes of 1 subject\n" in shown
+    assert shown.endswith("no such recording: C/*\n")
 
 
 def test_lines_of_json_have_every_take_and_code_3_says_that_some_failed(
@@ -823,16 +975,24 @@ def test_lines_of_json_have_every_take_and_code_3_says_that_some_failed(
 
 
 def test_a_bar_counts_takes_failures_and_findings(library, out, monkeypatch):
-    screen = io.StringIO()
-    terminal = Console(file=screen, force_terminal=True, width=160)
+    text = io.StringIO()
+    terminal = Console(file=text, force_terminal=True, width=160, highlight=False)
     monkeypatch.setattr("marey.cli.commands.batch.err", terminal)
     command = ["batch", str(library), "-o", str(out)]
     with pytest.raises(SystemExit) as end:
         main([*command, "--formats", "bvh,amc", "--workers", "1"])
     assert end.value.code == 3
-    shown = screen.getvalue()
+    shown = text.getvalue()
     assert "7/7" in shown
-    assert re.search(r"left.*1 failed, 0 with errors, \d+ findings", shown)
+    assert re.search(r"1 failed, 0 with errors, \d+ findings", shown)
+    assert re.search(r"failed:\S* A/broken\.c3d \(c3d\), byte", shown)  # named once
+
+
+def test_the_time_left_follows_from_the_takes_that_were_solved_in_this_run():
+    """Thousands that were kept take no time, and do not make the rest look short."""
+    assert _rate(0, 10, 5.0) == ""
+    assert _rate(2, 10, 30.0) == "4.0 takes/min, 0:02:30 left"
+    assert _rate(500, 2000, 1000.0) == "30 takes/min, 1:06:40 left"
 
 
 @pytest.mark.parametrize(
@@ -841,6 +1001,7 @@ def test_a_bar_counts_takes_failures_and_findings(library, out, monkeypatch):
         ["--formats", "docx", "-o", "x"],
         ["--shard", "3/2", "-o", "x"],
         ["--shard", "one", "-o", "x"],
+        ["--memory", "1", "-o", "x"],
         ["--edits", "x.toml", "-o", "x"],
         [],
     ],
@@ -859,10 +1020,20 @@ def test_a_wrong_option_is_one_clear_error(
 
 def test_links_to_the_outputs_of_several_subjects_have_their_names(solved):
     record = read_record(solved / "takes/B/take1.c3d.record.json")
-    names = ("walk-1_Ann_walk-1.bvh", "walk-1_Ben_walk-1.bvh", "walk_1.glb")
+    names = (
+        "walk_1_Ann_walk-1.bvh",
+        "walk_1_Ben_walk-1.bvh",
+        "walk_1.glb",
+        "walk_1 #.html",
+    )
     record = replace(record, outputs={f"takes/B/{name}": {} for name in names})
     line = page_row(record, take_row(record))
-    assert re.findall("<a [^>]*>([^<]*)</a>", line) == ["Ann bvh", "Ben bvh", "glb"]
+    outputs = line.partition("<span>")[2]
+    links = re.findall("<a [^>]*>([^<]*)</a>", outputs)
+    assert links == ["html", "glb", "Ann bvh", "Ben bvh"]
+    assert (
+        '<b><a href="takes/B/walk_1%20%23.html">B/<wbr>take1.<wbr>c3d</a></b>' in line
+    )
 
 
 def test_names_and_findings_of_takes_are_data_on_the_page(solved, tmp_path):

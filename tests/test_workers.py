@@ -64,10 +64,25 @@ def test_a_job_that_kills_workers_takes_no_other_with_it(tmp_path):
 
 
 def test_a_job_that_takes_too_long_is_stopped():
-    with WorkerPool(2, seconds=3.0) as pool:
-        outcomes = run_all(pool, [job("sleep", seconds=600), job("add", a=1, b=2)])
-    assert outcomes["sleep 0"].state == "late"
-    assert outcomes["add 0"].value == 3
+    with WorkerPool(2) as pool:
+        pool.submit(job("sleep", seconds=600))
+        pool.submit(job("add", a=1, b=2))
+        assert pool.wait().value == 3
+        pool.seconds = 0.0
+        assert pool.wait().state == "late"
+
+
+def test_a_job_that_ends_as_it_is_stopped_leaves_no_dying_worker_to_the_next():
+    with WorkerPool(1) as pool:
+        pool.submit(job("add", a=1, b=2))
+        while pool._answers.empty():
+            time.sleep(0.01)
+        pool.seconds = 0.0
+        pool._stop_late_workers()
+        assert pool.wait().value == 3
+        pool.seconds = float("inf")
+        pool.submit(job("add", 1, a=3, b=4))
+        assert pool.wait().value == 7
 
 
 def test_a_job_that_takes_all_memory_fails_with_the_reason():
@@ -75,6 +90,17 @@ def test_a_job_that_takes_all_memory_fails_with_the_reason():
         outcomes = run_all(pool, [job("take_memory", size=8 * GIGABYTE)])
     assert outcomes["take_memory 0"].state == "large"
     assert "more memory" in str(outcomes["take_memory 0"].value)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such limit")
+def test_memory_that_is_short_is_no_fault_of_the_data_whoever_says_so():
+    """Python has another error for threads, and the system for libraries."""
+    jobs = [job("start_threads", size=2**28), job("no_room_for_a_library")]
+    jobs += [job("fail_in_a_circle")]
+    with WorkerPool(1, memory=2 * GIGABYTE) as pool:
+        outcomes = run_all(pool, [*jobs, job("no_room_for_a_process")])
+    assert outcomes.pop("fail_in_a_circle 0").state == "failed"
+    assert [outcome.state for outcome in outcomes.values()] == ["large"] * 3
 
 
 def test_a_smaller_limit_of_the_system_is_kept():

@@ -1,6 +1,8 @@
 """Functions that worker processes call in tests."""
 
+import errno
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -36,6 +38,31 @@ def sleep(seconds, note=None):
 
 def take_memory(size):
     return len(bytearray(size))
+
+
+def start_threads(size):
+    """Start threads whose stacks have so many bytes each."""
+    threading.stack_size(size)
+    for _ in range(64):
+        threading.Thread(target=time.sleep, args=(600.0,), daemon=True).start()
+
+
+def no_room_for_a_library():
+    try:
+        raise OSError("libx.so: failed to map segment from shared object")
+    except OSError as error:
+        raise OSError("could not find libx.so") from error
+
+
+def fail_in_a_circle():
+    """Raise an error that came from itself, as failed imports may."""
+    first, second = ValueError("first"), ValueError("second")
+    first.__cause__, second.__cause__ = second, first
+    raise first
+
+
+def no_room_for_a_process():
+    raise OSError(errno.ENOMEM, "Cannot allocate memory")
 
 
 def fault():

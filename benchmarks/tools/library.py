@@ -164,7 +164,7 @@ def solve_in_loop(folder: Path, *, shared: bool) -> None:
         files = sorted(subject.glob("*.c3d"))
         skeletons = []
         if shared:
-            described = {str(path): describe_take(str(path), {}) for path in files}
+            described = {str(p): describe_take(str(folder), str(p), {}) for p in files}
             chosen = sorted(choose_fit_takes(described, 6))
             fit = solve_common([marey.read(p) for p in chosen], subject.name, {})
             skeletons = [fit.skeleton]

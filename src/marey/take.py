@@ -61,6 +61,10 @@ class Source:
     sha256: str = ""
     """Hash of the file's bytes, hexadecimal."""
 
+    others: Mapping[str, str] = field(default_factory=dict)
+    """Hash of each further file that was read with it, by its path: the ASF of an AMC,
+    the other frames of a sequence."""
+
     unit: Fact = UNKNOWN
     """Length unit of the file."""
 

@@ -187,6 +187,7 @@ def write(
     root_on_ground: bool = False,
     rate: float | None = None,
     frames: tuple[int | None, int | None] | None = None,
+    provenance: Mapping[str, Any] | None = None,
     overwrite: bool = False,
 ) -> tuple[Finding, ...]:
     """Write a recording, motion, skeleton or solution; the suffix decides the format.
@@ -215,6 +216,8 @@ def write(
             the first frame above the origin.
         rate: Frames per second of the file.
         frames: Frames start up to but not including stop; None is the end.
+        provenance: From what the thing was made, as values of JSON. glTF, USD, Parquet
+            and pages keep it; other formats have no place for it.
         overwrite: Replace a file that exists. The file that was read is never replaced.
 
     Returns:
@@ -234,6 +237,7 @@ def write(
         truth=truth,
         measured=measured or {},
         markers=markers,
+        provenance=provenance or {},
         suffix=path.suffix.lower(),
     )
     options.check_shown(chosen)
@@ -339,12 +343,13 @@ def recognise(path: str | PathLike[str], needs: Sequence[str] = ()) -> Format:
     matches = _able(registry.formats(), head, ())
     if matches:
         raise _missing_content_error(path, matches[0], needs[0])
+    if not head:
+        raise FormatError(path, expected="a recording", found="an empty file")
     known = (f.name for f in registry.formats() if f.reads)
-    some = f"{len(head)} bytes that none of them knows: {head[:16]!r}"
     raise FormatError(
         path,
         expected=f"one of the formats {', '.join(known)}",
-        found=some if head else "an empty file",
+        found=f"{len(head)} bytes that none of them knows: {head[:16]!r}",
     )
 
 
@@ -397,7 +402,8 @@ def _read_head(path: Path) -> bytes:
         with path.open("rb") as handle:
             head = handle.read(contract.SNIFF_BYTES)
     except OSError as error:
-        raise FormatError(path, expected="a readable file", found=str(error)) from error
+        found = error.strerror or str(error)
+        raise FormatError(path, expected="a readable file", found=found) from error
     marked = head.startswith(contract.BYTE_ORDER_MARKS)
     return contract.normalize_text(head) if marked else head
 

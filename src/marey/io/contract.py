@@ -1,6 +1,8 @@
 """The contract of a file format: one file, one `FORMAT`, one line in the registry."""
 
 import hashlib
+import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -119,11 +121,18 @@ class WriteOptions(WorldOptions, Notes):
     markers: bool = False
     """Also write the markers, for a scene (glTF, USD, FBX)."""
 
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    """From what the thing was made, as values of JSON."""
+
     suffix: str = ""
     """Suffix of the file in lower case, for a format that has several forms."""
 
     findings: list[Finding] = field(default_factory=list)
     """What the writer changed or could not hold; `marey.write` returns it."""
+
+    def provenance_text(self) -> str:
+        """Return the provenance as JSON in ASCII, "" if there is none."""
+        return json.dumps(self.provenance, sort_keys=True) if self.provenance else ""
 
     def world(
         self, unit: str, up: str, source: Source | None = None, name: str = ""
@@ -219,6 +228,9 @@ class File(Notes):
     findings: list[Finding] = field(default_factory=list)
     """What was found; it ends in `take.source.findings`."""
 
+    others: dict[str, str] = field(default_factory=dict)
+    """Hash of each further file that is read, by its path: see `open_other`."""
+
     @property
     def size(self) -> int:
         """Length in bytes."""
@@ -227,6 +239,18 @@ class File(Notes):
     def content(self) -> bytes:
         """Return the whole file."""
         return self.path.read_bytes()
+
+    def open_other(self, path: Path) -> "File":
+        """Return another file that belongs to this one, to read it, and keep its hash.
+
+        Raises:
+            FormatError: If it cannot be read.
+        """
+        try:
+            self.others[str(path)] = hash_file(path)
+        except OSError as error:
+            self.fail(f"a readable file {path.name}", error.strerror, cause=error)
+        return File(path, self.format, self.options, self.findings)
 
     def text(self) -> bytes:
         r"""Return the whole file as UTF-8 bytes with \n line ends and no BOM."""
@@ -312,6 +336,7 @@ class File(Notes):
             path=str(self.path),
             format=self.format,
             sha256=hash_file(self.path),
+            others=dict(self.others),
             unit=facts.unit,
             up=facts.up,
             rate=facts.rate,
@@ -401,6 +426,10 @@ class Format:
     write_skeleton: Callable[[Skeleton, WriteOptions], Output] | None = None
     write_solution: Callable[[Solution, WriteOptions], Output] | None = None
     write_table: Callable[[QuantityTable, WriteOptions], Output] | None = None
+    sequence: re.Pattern[str] | None = None
+    """Names of files that are one frame each; those that differ only in its group
+    "number" are one recording."""
+
     companions: tuple[str, ...] = ()
     """Suffixes of the files that a solution with markers gets beside the named one."""
 

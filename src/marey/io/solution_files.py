@@ -9,6 +9,7 @@ import numpy as np
 from marey.io import format_for_suffix, usual_content, write
 from marey.io.atomic import check_target
 from marey.io.contract import Format
+from marey.io.text.names import make_unique
 from marey.motion import Motion
 from marey.report import Finding
 from marey.skeleton import Skeleton
@@ -62,7 +63,7 @@ def write_solution(
         page_lengths = measured if target_format.name == "html" else {}
         return [path], [*write(solution, path, measured=page_lengths, **options)]
     parts = [part for part in parts if _has_poses(part[0])] or parts
-    targets = [_path_with_parts(path, target_format, *names) for _, names in parts]
+    targets = _paths_with_parts(path, target_format, [names for _, names in parts])
     lost: list[Finding] = []
     for (part, _), target in zip(parts, targets, strict=True):
         if target_format.write_table and isinstance(part, Motion):
@@ -92,13 +93,18 @@ def _has_poses(part: Skeleton | Motion) -> bool:
     return isinstance(part, Skeleton) or bool(np.isfinite(part.wxyz).any())
 
 
-def _path_with_parts(path: Path, target_format: Format, *parts: str) -> Path:
-    """Return the path with more parts in its name, in safe characters only."""
+def _paths_with_parts(
+    path: Path, target_format: Format, parts: Sequence[Sequence[str]]
+) -> list[Path]:
+    """Return the path with more parts in its name, in safe characters, each unique."""
     lower_name = path.name.lower()
     suffix = next(
         suffix for suffix in target_format.suffixes if lower_name.endswith(suffix)
     )
     start = len(path.name) - len(suffix)
-    all_parts = (path.name[:start], *parts)
-    safe = ("".join(c if c.isalnum() else "-" for c in part) for part in all_parts)
-    return path.with_name("_".join(safe) + path.name[start:])
+    names = (
+        "_".join("".join(c if c.isalnum() else "-" for c in part) for part in of_one)
+        for of_one in parts
+    )
+    stem, end = path.name[:start], path.name[start:]
+    return [path.with_name(f"{stem}_{name}{end}") for name in make_unique([*names])]

@@ -13,6 +13,7 @@ from typing import Any
 
 from marey.errors import MareyError, OptionError, import_extra
 from marey.library.options import BatchOptions
+from marey.library.records import library_versions
 from marey.workers import Job, Outcome, WorkerPool
 
 CONNECT_S = 30.0
@@ -121,7 +122,8 @@ def cluster_executor(
 
     Raises:
         MissingExtraError: If Dask is not installed.
-        OptionError: If no scheduler answers, or two clusters are asked for.
+        OptionError: If no scheduler answers, two clusters are asked for, or workers
+            have other versions.
     """
     dask = import_extra("distributed", "cluster")
     where: Any = options.dask
@@ -139,10 +141,36 @@ def cluster_executor(
         raise OptionError("dask", found=found, needed=needed) from None
     try:
         with client:
+            check_versions(client)
             yield DaskExecutor(client, memory, options.seconds)
     finally:
         if where is not options.dask:
             where.close()
+
+
+def check_versions(client: Any) -> None:
+    """Refuse a cluster whose workers have other versions than this process.
+
+    The results would differ, and records would state the wrong versions.
+
+    Args:
+        client: A `distributed.Client`; workers that it gets later are not checked.
+
+    Raises:
+        OptionError: If a worker has another version, or no marey.
+    """
+    versions = library_versions()
+    needed = "workers with marey and the versions that are here"
+    try:
+        of_workers: dict[str, dict[str, str]] = client.run(library_versions)
+    except Exception as error:  # A worker without marey, or none that answers.
+        found = f"{type(error).__name__}: {error}"
+        raise OptionError("dask", found=found, needed=needed) from None
+    for worker, found_versions in of_workers.items():
+        for name, number in versions.items():
+            if found_versions.get(name) != number:
+                found = f"{name} {found_versions.get(name)} on {worker}, here {number}"
+                raise OptionError("dask", found=found, needed=needed)
 
 
 def _slurm_cluster(options: BatchOptions, workers: int, memory: int) -> Any:

@@ -28,7 +28,9 @@ class SubjectLock:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             file = self._path.open("ab")
         except OSError as error:
-            raise OutputError(f"{self._path}: cannot be made, {error}") from error
+            raise OutputError(
+                f"{self._path}: cannot be made, {error.strerror}"
+            ) from error
         if not _try_lock(file):
             file.close()
             return False

@@ -3,7 +3,12 @@
 from dataclasses import dataclass
 from os import PathLike
 
+from marey.errors import OptionError
 from marey.options import Options, number
+
+MIN_MEMORY_BYTES = 500 * 10**6
+"""Smallest memory limit of a worker, in bytes: with less, it cannot load libraries, and
+may not even say so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,5 +54,15 @@ class BatchOptions(Options):
     shard: tuple[int, int] = (1, 1)
     """(i, n): only the i-th of n parts of the subjects, for array jobs."""
 
+    resume: bool = True
+    """Whether what was done before, and depends on nothing that changed, is kept."""
+
     retry: bool = False
     """Whether takes that failed before are tried again, though nothing changed."""
+
+    def __post_init__(self) -> None:
+        Options.__post_init__(self)
+        if 0 < self.memory < MIN_MEMORY_BYTES:
+            found = f"{self.memory} bytes"
+            needed = f"{MIN_MEMORY_BYTES // 10**6} MB or more, or 0"
+            raise OptionError("memory", found=found, needed=needed)

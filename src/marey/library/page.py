@@ -75,10 +75,7 @@ def page_row(record: Record, row: Mapping[str, Any]) -> str:
     """Return the line of a take in the table."""
     cells = [
         (0, _picture(record.facts.get("picture") or {})),
-        (
-            row["take"],
-            f"<b>{_name(row['take'])}</b><span>{_links(record.outputs)}</span>",
-        ),
+        (row["take"], f"{_title(record)}<span>{_links(record.outputs)}</span>"),
         (row["subject"], html.escape(row["subject"])),
         (row["state"], html.escape(STATE_WORDS[record.state])),
         _numeric(row["seconds"], 1, "s"),
@@ -95,6 +92,17 @@ def _attribute(value: Any) -> str:
     return html.escape(str(value), quote=True)
 
 
+def _title(record: Record) -> str:
+    """Return the name of a take, which leads to its page if it has one."""
+    page = next((name for name in record.outputs if name.endswith(".html")), "")
+    name = _name(record.name)
+    return f'<b><a href="{_address(page)}">{name}</a></b>' if page else f"<b>{name}</b>"
+
+
+def _address(output: str) -> str:
+    return quote(os.fsencode(output))
+
+
 def _name(name: str) -> str:
     """Return a file name whose lines break where its words do."""
     return WORD_ENDS.sub(r"\1<wbr>", html.escape(name))
@@ -106,7 +114,7 @@ def _links(names: Iterable[str]) -> str:
     for name in sorted(names):
         of_suffix.setdefault(name.rpartition(".")[2], []).append(name)
     links = [
-        f'<a href="{quote(os.fsencode(name))}">{html.escape(part + suffix)}</a>'
+        f'<a href="{_address(name)}">{html.escape(part + suffix)}</a>'
         for suffix, paths in of_suffix.items()
         for name, part in zip(paths, _differing_parts(paths), strict=True)
     ]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from marey.errors import DataError, FormatError, MareyError, OptionError
 from marey.io import read, recognise
-from marey.io.contract import decode_text, normalize_text
+from marey.io.contract import Format, decode_text, normalize_text
 from marey.io.registry import formats
 from marey.library.records import SUFFIX
 
@@ -49,7 +49,8 @@ def find_recordings(
 
     Hidden files and folders and results of other batches are left out, and so are
     motions (BVH, AMC) beside a recording of the same name: they are its solution by
-    another program. Links to folders are followed, each folder once. What cannot be
+    another program. Files that are one frame each are one recording, by the name of the
+    first. Links to folders are followed, each folder once. What cannot be
     read is listed, so that it fails with its reason: files, links that lead nowhere,
     and folders, whose names end with a slash.
 
@@ -78,7 +79,7 @@ def find_recordings(
         for name in found
         if not patterns or any(_matches(name, pattern) for pattern in patterns)
     ]
-    recordings = [name for name in chosen if _may_be_one(library / name)]
+    recordings = list(_without_later_frames(library, chosen))
     if not recordings and not closed:
         asked = f" like {', '.join(patterns)}" if patterns else ""
         raise DataError(
@@ -156,6 +157,40 @@ def _matches(name: str, pattern: str) -> bool:
     """Return whether a relative path or its file name is a pattern, or matches it."""
     names = (name, name.rpartition("/")[2])
     return pattern in names or any(fnmatchcase(one, pattern) for one in names)
+
+
+def _without_later_frames(library: Path, names: Sequence[str]) -> Iterator[str]:
+    """Yield the names that may be recordings; of files that are a frame each the first.
+
+    Files of a sequence are not opened when its first is known.
+    """
+    known_formats = [known for known in formats() if known.sequence]
+    begun: set[tuple[str, ...]] = set()
+    for name in names:
+        sequences = {_sequence(name, known): known for known in known_formats}
+        sequences.pop((), None)
+        path = library / name
+        if begun.isdisjoint(sequences) and _may_be_one(path):
+            begun.update(
+                s for s, known in sequences.items() if _has_format(path, known)
+            )
+            yield name
+
+
+def _sequence(name: str, known: Format) -> tuple[str, ...]:
+    """Return the sequence that a file belongs to by its name; () if none."""
+    folder, _, file = name.rpartition("/")
+    found = known.sequence.fullmatch(file) if known.sequence else None
+    if found is None:
+        return ()
+    start, end = found.span("number")
+    return known.name, folder, file[:start], file[end:]
+
+
+def _has_format(path: Path, known: Format) -> bool:
+    with suppress(FormatError):
+        return recognise(path, READERS) is known
+    return False
 
 
 def _may_be_one(path: Path) -> bool:
@@ -294,26 +329,39 @@ def read_subject_table(path: Path) -> list[tuple[str, str]]:
     except ValueError as error:
         found = f"{path}: {error}"
         raise OptionError("subjects", found=found, needed=needed) from None
-    if not all(take and subject for take, subject in rows):
-        raise OptionError("subjects", found=f"{path}: an empty cell", needed=needed)
     return rows
 
 
-def _csv_rows(text: str) -> Iterator[tuple[str, str]]:
-    """Yield (pattern of takes, subject) of a CSV.
+def unused_rows(takes: Sequence[LibraryTake], table: Path) -> list[str]:
+    """Return the patterns of a table of subjects that are of no recording.
 
     Raises:
-        ValueError: If it has no such columns.
+        OptionError: If the table cannot be read.
+    """
+    patterns = [pattern for pattern, _ in read_subject_table(table)]
+    names = [take.name for take in takes]
+    return [p for p in patterns if not any(_matches(name, p) for name in names)]
+
+
+def _csv_rows(text: str) -> Iterator[tuple[str, str]]:
+    """Yield (pattern of takes, subject) of a CSV; empty rows are left out.
+
+    Raises:
+        ValueError: If it has no such columns, or one of them is empty in a row.
     """
     head = text.partition("\n")[0]
     delimiter = max(",;\t", key=head.count)
     table = csv.DictReader(text.splitlines(), delimiter=delimiter)
-    columns = [name.strip() for name in table.fieldnames or ()]
+    columns = [name.strip().lower() for name in table.fieldnames or ()]
     if not {"take", "subject"} <= set(columns):
         raise ValueError(f"columns {', '.join(columns) or 'none'}")
     table.fieldnames = columns
     for row in table:
-        yield (row["take"] or "").strip(), (row["subject"] or "").strip()
+        take, subject = ((row[name] or "").strip() for name in ("take", "subject"))
+        if take and subject:
+            yield take, subject
+        elif take or subject:
+            raise ValueError(f"an empty cell in line {table.line_num}")
 
 
 def _toml_rows(text: str) -> Iterator[tuple[str, str]]:
@@ -327,6 +375,8 @@ def _toml_rows(text: str) -> Iterator[tuple[str, str]]:
         raise ValueError("no [subjects]")
     for subject, takes in table.items():
         takes = [takes] if isinstance(takes, str) else takes
-        if not isinstance(takes, list) or not all(isinstance(t, str) for t in takes):
+        if not isinstance(takes, list) or not all(
+            t and isinstance(t, str) for t in takes
+        ):
             raise ValueError(f"{subject} is no list of takes")
         yield from ((take, subject) for take in takes)

@@ -27,9 +27,22 @@ import numpy as np
 from marey.errors import OptionError
 from marey.io.atomic import write_atomic, writing
 from marey.io.contract import hash_file
-from marey.io.formats.html import to_json
+from marey.io.formats.html import replace_surrogates, to_json
+from marey.options import replace_options
+from marey.pipeline import SolveOptions
 
 SUFFIX = ".record.json"
+PARTS = ("subjects", "takes")
+"""Folders of a batch with outputs and their records."""
+
+RESULTS = (
+    *PARTS,
+    *("index.html", "index.parquet", "bones.parquet", "findings.parquet"),
+    *("timings.parquet", "timings.jsonl"),
+)
+"""What a batch writes into its folder."""
+
+LOCKS = ".locks"
 LIBRARIES = ("marey", "numpy", "scipy", "numba")
 MAX_NAME_BYTES = 200
 """Longest part of a path, in bytes, before it is shortened. File systems allow 255, of
@@ -67,13 +80,26 @@ class Record:
     inputs: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 of each input, by relative path."""
 
+    skeletons: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 of each skeleton of the subject with which a take was solved, by path
+    relative to the folder of the batch."""
+
     options: Mapping[str, Any] = field(default_factory=dict)
+    """All options of the solve, those that nobody chose too: see `describe_options`."""
+
     versions: Mapping[str, str] = field(default_factory=dict)
     outputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Bytes and SHA-256 of each output, by path relative to the folder of the batch."""
 
     facts: Mapping[str, Any] = field(default_factory=dict)
     """Numbers for the index, and the findings."""
+
+    def provenance(self) -> dict[str, Any]:
+        """Return from what the outputs are made, as values of JSON."""
+        names = ("name", "subject", "inputs", "skeletons", "options", "versions")
+        whole = to_json({name: getattr(self, name) for name in names})
+        text = replace_surrogates(json.dumps(whole, ensure_ascii=False))
+        return dict(json.loads(text))
 
 
 def plan_record(
@@ -82,6 +108,8 @@ def plan_record(
     subject: str,
     inputs: Mapping[str, str],
     options: Mapping[str, Any],
+    *,
+    skeletons: Mapping[str, str] | None = None,
     **others: Any,
 ) -> Record:
     """Return the record of work to do; its key has all that the work depends on.
@@ -92,9 +120,11 @@ def plan_record(
         subject: Whose it is.
         inputs: SHA-256 of each input, by relative path.
         options: Options as values of JSON.
+        skeletons: SHA-256 of each skeleton of the subject, by path.
         **others: What else the outputs depend on.
     """
     parts = {"inputs": inputs, "options": options, "versions": library_versions()}
+    parts["skeletons"] = skeletons or {}
     text = json.dumps(to_json(parts | others), sort_keys=True)
     return Record(
         kind=kind,
@@ -103,6 +133,7 @@ def plan_record(
         state="planned",
         key=hashlib.sha256(text.encode()).hexdigest(),
         inputs=inputs,
+        skeletons=skeletons or {},
         options=options,
         versions=library_versions(),
     )
@@ -153,7 +184,12 @@ def skeleton_path(out: Path, subject: str, part: str = "") -> Path:
 
 def lock_path(out: Path, subject: str) -> Path:
     """Return the file of the lock on a subject."""
-    return out / ".locks" / (file_name(subject) + ".lock")
+    return out / LOCKS / (file_name(subject) + ".lock")
+
+
+def is_batch(out: Path) -> bool:
+    """Return whether a folder has the locks of a batch, or records."""
+    return (out / LOCKS).is_dir() or next(read_records(out), None) is not None
 
 
 def file_name(name: str) -> str:
@@ -200,8 +236,9 @@ def read_record(path: Path) -> Record | None:
 
 def read_records(out: Path) -> Iterator[tuple[Path, Record | None]]:
     """Yield all records of a batch by their paths, sorted; None for an unreadable."""
-    for path in sorted(out.rglob("*" + SUFFIX)):
-        yield path, read_record(path)
+    for part in PARTS:
+        for path in sorted((out / part).rglob("*" + SUFFIX)):
+            yield path, read_record(path)
 
 
 def mark_gone_takes(out: Path, library: Path) -> None:
@@ -272,6 +309,17 @@ def describe_outputs(paths: Sequence[Path], out: Path) -> dict[str, dict[str, An
         }
         for path in sorted(paths)
     }
+
+
+def describe_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the value of every option of `marey.solve` for records and keys.
+
+    Raises:
+        OptionError: As `describe_option`.
+    """
+    options = replace_options(SolveOptions(), given)
+    names = SolveOptions.__dataclass_fields__
+    return {name: describe_option(name, getattr(options, name)) for name in names}
 
 
 def describe_option(name: str, value: Any) -> Any:

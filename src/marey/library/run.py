@@ -21,7 +21,15 @@ from marey.library.index import write_index
 from marey.library.lock import SubjectLock
 from marey.library.options import BatchOptions
 from marey.library.recordings import LibraryTake, find_recordings, group_by_subject
-from marey.library.records import Record, lock_path, mark_gone_takes, short_path
+from marey.library.records import (
+    PARTS,
+    RESULTS,
+    Record,
+    is_batch,
+    lock_path,
+    mark_gone_takes,
+    short_path,
+)
 from marey.library.subject_work import BatchPlan, SubjectWork
 from marey.options import options_from, replace_options
 from marey.pipeline import SolveOptions
@@ -145,9 +153,7 @@ def batch(
         skeleton = fspath(fields.pop("skeleton"))
     replace_options(SolveOptions(), fields)
     folder = Path(library).resolve()
-    if Path(out).resolve() == folder:
-        needed = "another folder than that of the recordings"
-        raise OptionError("out", found=str(out), needed=needed)
+    _check_apart(folder, Path(out))
     takes = _group(folder, chosen, without=Path(out).resolve())
     plan = BatchPlan(
         library=folder,
@@ -156,6 +162,7 @@ def batch(
         fields={name: _absolute(name, value) for name, value in fields.items()},
         skeleton=skeleton,
         fit_takes=chosen.fit_takes,
+        resume=chosen.resume,
         retry=chosen.retry,
     )
     takes = _shard(takes, chosen.shard)
@@ -198,6 +205,25 @@ def _group(
     )
 
 
+def _check_apart(library: Path, out: Path) -> None:
+    """Refuse results that would lie among recordings, or replace files of others.
+
+    Raises:
+        OptionError: If the folder is that of the recordings, would hold results beside
+            them, or has files with the names of results that are of no batch.
+    """
+    results = [(out / name).resolve() for name in RESULTS]
+    if out.resolve() == library or not set(results).isdisjoint(
+        (library, *library.parents)
+    ):
+        needed = "another folder than that of the recordings"
+        raise OptionError("out", found=str(out), needed=needed)
+    others = [path.name for path in results if os.path.lexists(path)]
+    if others and not is_batch(out):
+        found = f"{', '.join(others)} in {out}, of no batch"
+        raise OptionError("out", found=found, needed="a new or empty folder")
+
+
 def _make_out(out: Path) -> Path:
     """Return the folder of the results, made if needed, without left-over scratch.
 
@@ -206,11 +232,12 @@ def _make_out(out: Path) -> Path:
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for part in out.rglob(".*.part"):
-            if part.is_dir() and is_abandoned(part):
-                shutil.rmtree(part, ignore_errors=True)
+        for folder in PARTS:
+            for part in (out / folder).rglob(".*.part"):
+                if part.is_dir() and is_abandoned(part):
+                    shutil.rmtree(part, ignore_errors=True)
     except OSError as error:
-        raise OutputError(f"{out}: cannot be written, {error}") from error
+        raise OutputError(f"{out}: cannot be written, {error.strerror}") from error
     return out.resolve()
 
 

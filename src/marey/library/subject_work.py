@@ -13,7 +13,7 @@ from marey.library.records import (
     Record,
     State,
     current_record,
-    describe_option,
+    describe_options,
     finish_record,
     plan_record,
     read_record,
@@ -30,8 +30,8 @@ REASONS = {
 }
 """Errors of jobs that end without a word."""
 
-DESCRIBED = ("sha256", "positions", "labelled", "spread")
-"""What `describe_take` finds, which records keep for later runs."""
+SHOWN = ("positions", "labelled", "spread")
+"""What `describe_take` finds beside the inputs, which records keep for later runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,7 @@ class BatchPlan:
     subject; "" if none is."""
 
     fit_takes: int
+    resume: bool
     retry: bool
 
     def fields_of(self, subject: str) -> dict[str, Any]:
@@ -82,6 +83,9 @@ class SubjectWork:
     """Takes that were over before and are current."""
 
     described: dict[str, dict[str, Any]] = field(default_factory=dict)
+    chosen: list[str] = field(default_factory=list)
+    """Takes of the fit, in the order of their gain."""
+
     fits: list[tuple[str, ...]] = field(default_factory=list)
     """Sets of takes from which a skeleton is still to be tried."""
 
@@ -97,7 +101,7 @@ class SubjectWork:
 
     def __post_init__(self) -> None:
         self.fields = self.plan.fields_of(self.subject)
-        self.options = {k: describe_option(k, v) for k, v in self.fields.items()}
+        self.options = describe_options(self.fields)
 
     def begin(self) -> list[Job]:
         """Return the first jobs."""
@@ -132,9 +136,10 @@ class SubjectWork:
 
     def _describe_job(self, take: str) -> Job:
         record = read_record(record_path(self.plan.out, "take", take))
-        facts = record.facts if record else {}
-        known = {name: facts[name] for name in DESCRIBED if name in facts}
-        arguments = {"path": str(self.plan.library / take), "known": known}
+        known = {"inputs": record.inputs, **record.facts} if record else {}
+        known = {name: known[name] for name in ("inputs", *SHOWN) if name in known}
+        library = str(self.plan.library)
+        arguments = {"library": library, "name": take, "known": known}
         return Job(f"{DESCRIBE} {take}", JOBS + DESCRIBE, arguments)
 
     def _after_description(
@@ -154,26 +159,24 @@ class SubjectWork:
         """Return the first fit: of the takes that show most, then of each alone."""
         if not self.described:
             return []
-        chosen = choose_fit_takes(self.described, self.plan.fit_takes)
-        alone = [(name,) for name in chosen] if len(chosen) > 1 else []
-        self.fits = [tuple(sorted(chosen)), *alone]
+        self.chosen = choose_fit_takes(self.described, self.plan.fit_takes)
+        alone = [(name,) for name in self.chosen] if len(self.chosen) > 1 else []
+        self.fits = [tuple(sorted(self.chosen)), *alone]
         for takes in self.fits:
-            record = current_record(
-                self._planned_fit(takes), self.plan.out, retry=self.plan.retry
-            )
+            record = self._current(self._planned_fit(takes))
             if record is not None and record.facts.get("is_final", True):
                 return self._use_fit(record)
         return self._next_fit()
 
     def _planned_fit(self, takes: Sequence[str]) -> Record:
-        inputs = {take: self.described[take]["sha256"] for take in takes}
+        inputs = {k: v for t in takes for k, v in self.described[t]["inputs"].items()}
         return plan_record("subject", self.subject, self.subject, inputs, self.options)
 
     def _next_fit(self) -> list[Job]:
-        planned, errors = self._planned_fit(self.fits.pop(0)), tuple(self.fit_errors)
-        return [
-            self._job(FIT, planned, earlier_errors=errors, is_final=self.is_fit_final)
-        ]
+        names = self.fits.pop(0)
+        fit = {"names": names, "earlier_errors": tuple(self.fit_errors)}
+        planned, is_final = self._planned_fit(names), self.is_fit_final
+        return [self._job(FIT, planned, **fit, is_final=is_final)]
 
     def _after_fit(self, outcome: Outcome) -> list[Job]:
         if outcome.state == "done":
@@ -181,11 +184,19 @@ class SubjectWork:
         if isinstance(outcome.value, OutputError):
             raise outcome.value
         self.fit_errors.append(_reason(outcome))
-        self.is_fit_final &= outcome.state in LASTING_STATES
+        if outcome.state not in LASTING_STATES:
+            self.is_fit_final = False
+            self._try_half(outcome.job.arguments["names"])
         if self.fits:
             return self._next_fit()
         self._fail(outcome.job.arguments["planned"], outcome, self.fit_errors[0])
         return self._solve_jobs()
+
+    def _try_half(self, names: Sequence[str]) -> None:
+        """Let the better half of the takes be fitted next: it needs less memory."""
+        half = [name for name in self.chosen if name in names][: len(names) // 2]
+        if len(half) > 1:
+            self.fits.insert(0, tuple(sorted(half)))
 
     def _use_fit(self, record: Record) -> list[Job]:
         self.skeletons = {
@@ -202,7 +213,7 @@ class SubjectWork:
     def _solve_job(self, take: str) -> Job | None:
         """Return the job of a take; None if it is kept from before."""
         described, targets = self.described[take], self.targets[take]
-        inputs = {take: described["sha256"]}
+        inputs = described["inputs"]
         planned = plan_record(
             "take",
             take,
@@ -212,7 +223,7 @@ class SubjectWork:
             skeletons=self.skeletons,
             targets=targets,
         )
-        record = current_record(planned, self.plan.out, retry=self.plan.retry)
+        record = self._current(planned)
         if record is not None:
             self.kept.append(record)
             return None
@@ -221,8 +232,19 @@ class SubjectWork:
             planned,
             skeletons=tuple(self.skeletons),
             targets=targets,
-            described=described,
+            shown=self._shown(take),
         )
+
+    def _current(self, planned: Record) -> Record | None:
+        """Return the record of work that is kept; None if it must be done again."""
+        if not self.plan.resume:
+            return None
+        return current_record(planned, self.plan.out, retry=self.plan.retry)
+
+    def _shown(self, take: str) -> dict[str, Any]:
+        """Return what a take shows; nothing if it could not be read."""
+        described = self.described.get(take, {})
+        return {name: described[name] for name in SHOWN if name in described}
 
     def _fail(self, planned: Record, outcome: Outcome, reason: str = "") -> Record:
         """Return the record of work without a result, after writing it."""
@@ -230,7 +252,7 @@ class SubjectWork:
         if not isinstance(outcome.value, OutputError):
             state = outcome.state
         error = (reason or _reason(outcome)).replace(f"{self.plan.library}{os.sep}", "")
-        facts = self.described.get(planned.name, {}) if planned.kind == "take" else {}
+        facts = self._shown(planned.name) if planned.kind == "take" else {}
         return finish_record(planned, self.plan.out, state, error=error, facts=facts)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from marey.errors import DataError
 from marey.io.contract import hash_file
 from marey.library.index import make_index
-from marey.library.records import read_records
+from marey.library.records import PARTS, read_records
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ def verify_batch(out: str | PathLike[str]) -> Verification:
     _check_index(folder, found)
     found.unrecorded = [
         path.relative_to(folder).as_posix()
-        for part in ("subjects", "takes")
+        for part in PARTS
         for path in sorted((folder / part).rglob("*"))
         if path.is_file() and path not in known and not path.name.startswith(".")
     ]

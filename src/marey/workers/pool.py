@@ -178,7 +178,8 @@ class WorkerPool:
         state: State = "late" if worker.stopped else "lost"
         value: Any = None
         if answer is not None:
-            self._idle.append(worker)
+            if not worker.stopped:  # Its end, which is near, belongs to no other job.
+                self._idle.append(worker)
             state, value = pickle.loads(answer)
         return Outcome(job, state, value, time.monotonic() - worker.since)
 

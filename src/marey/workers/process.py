@@ -4,16 +4,21 @@ Pickled jobs come on standard input, their answers leave on standard output. Whe
 input ends, so does the worker, also in the middle of a job: nobody waits for it.
 """
 
+import errno
 import importlib
 import os
 import pickle
 import queue
 import threading
+from collections.abc import Iterator
 from typing import IO, Any
 
 from marey.errors import MareyError
 from marey.workers.pool import Job, receive, send
 from marey.workers.start import open_channel
+
+OUT_OF_MEMORY = ("can't start new thread", "failed to map segment")
+"""What a thread without room for its stack says, and a library without room."""
 
 
 def main() -> None:
@@ -40,10 +45,29 @@ def run(job: Job) -> tuple[str, Any]:
         return "done", getattr(importlib.import_module(module), name)(**job.arguments)
     except MareyError as error:
         return "failed", error
-    except MemoryError:
-        return "large", MareyError("this needs more memory than the limit allows")
     except Exception as error:
+        if any(map(_is_out_of_memory, _chain(error))):
+            return "large", MareyError("this needs more memory than the limit allows")
         return "failed", MareyError(f"{type(error).__name__}: {error}")
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and those that it came from, each once: they may form a circle."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    """Return whether an error of Python or the system says that memory is short."""
+    text = str(error).lower()
+    return (
+        isinstance(error, MemoryError)
+        or getattr(error, "errno", None) == errno.ENOMEM
+        or any(words in text for words in OUT_OF_MEMORY)
+    )
 
 
 def _read(requests: IO[bytes], jobs: "queue.Queue[Job]") -> None:

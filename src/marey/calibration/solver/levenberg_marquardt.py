@@ -356,9 +356,11 @@ def map_in_threads(
     """Return the function of each item, in the order of the items.
 
     Threads save time only if a call takes a millisecond or more, nearly all of it
-    outside of Python.
+    outside of Python. There is one for each core, or as many as OMP_NUM_THREADS says.
     """
-    if len(items) < 2:
+    stated = os.environ.get("OMP_NUM_THREADS", "")
+    n_threads = int(stated) if stated.isdecimal() else os.cpu_count() or 1
+    if min(len(items), n_threads) < 2:
         return tuple(map(function, items))
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(n_threads) as pool:
         return tuple(pool.map(function, items))

@@ -2,9 +2,11 @@
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +18,7 @@ from marey.cli.application import (
     EXIT_ERROR_FINDING,
     EXIT_OK,
     EXIT_PARTIAL,
+    Switch,
     err,
     out,
     print_json,
@@ -73,6 +76,9 @@ class BatchArguments:
     shard: str = "1/1"
     """i/n: only the i-th of n parts of the subjects, for array jobs."""
 
+    resume: Switch = True
+    """Keep what was done before and depends on nothing that changed."""
+
     retry: bool = False
     """Try takes again that failed before, though nothing changed."""
 
@@ -91,6 +97,7 @@ class BatchArguments:
             "memory": self.memory * MEGABYTE,
             "seconds": self.seconds,
             "shard": _parse_shard(self.shard),
+            "resume": self.resume,
             "retry": self.retry,
         }
 
@@ -135,7 +142,7 @@ def batch(
 
     options = arguments.options()
     if plan:
-        return _print_plan(plan_batch(library, out_, **options), json_)
+        return _print_plan(plan_batch(library, out_, **options), arguments, json_)
     if out_ is None:
         raise OptionError("--out", found="nothing", needed="a folder for the results")
     with _show(json_, quiet) as progress:
@@ -147,10 +154,15 @@ def batch(
         kept = f", {summary.kept} kept from before" if summary.kept else ""
         err.print(f"{summary.done} takes solved{kept}{failed}: {out_ / 'index.html'}")
         for take, reason in sorted(summary.failed.items()):
-            err.print(f"[red]failed:[/] {escape(printable(f'{take}: {reason}'))}")
+            err.print(f"[red]failed:[/] {escape(_failure(take, reason))}")
     if not summary.failed:
         return EXIT_OK
     return EXIT_PARTIAL if summary.done or summary.kept else EXIT_BAD_INPUT
+
+
+def _failure(take: str, reason: str) -> str:
+    """Return the reason of a take without output, with its name once."""
+    return printable(reason if reason.startswith(take) else f"{take}: {reason}")
 
 
 def _fields(solving: SolveArguments) -> dict[str, Any]:
@@ -178,7 +190,9 @@ def _fields(solving: SolveArguments) -> dict[str, Any]:
     return fields | ({"skeleton": solving.skeleton} if solving.skeleton else {})
 
 
-def _print_plan(takes: "list[LibraryTake]", as_json: bool) -> int:
+def _print_plan(
+    takes: "list[LibraryTake]", arguments: BatchArguments, as_json: bool
+) -> int:
     if as_json:
         print_json([asdict(take) for take in takes])
         return EXIT_OK
@@ -191,6 +205,11 @@ def _print_plan(takes: "list[LibraryTake]", as_json: bool) -> int:
         for name in names[subject]:
             out.print(f"  {escape(printable(name))}")
     out.print(f"{_count(len(takes), 'take')} of {_count(len(names), 'subject')}")
+    if arguments.subjects:
+        from marey.library.recordings import unused_rows
+
+        for pattern in unused_rows(takes, arguments.subjects):
+            out.print(f"[yellow]no such recording:[/] {escape(printable(pattern))}")
     return EXIT_OK
 
 
@@ -236,45 +255,52 @@ def _print_json_line(now: "BatchProgress") -> None:
 
 def _bar() -> "Iterator[Callable[[BatchProgress], None]]":
     """Yield a function that moves a bar: rate, time left, failures and findings."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     columns = (
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[rate]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
         TextColumn("{task.description}"),
     )
-    failed, erroneous, findings = 0, 0, 0
+    began = time.monotonic()
+    solved, failed, erroneous, findings = 0, 0, 0, 0
     with Progress(*columns, console=err) as progress:
         task = progress.add_task("reading", total=None, rate="")
 
         def move(now: "BatchProgress") -> None:
-            nonlocal failed, erroneous, findings
+            nonlocal solved, failed, erroneous, findings
             record, severities = now.record, _severities(now.record)
+            solved += now.seconds > 0.0
             failed += record.state != "done"
             erroneous += "error" in severities
             findings += len(severities)
-            speed = progress.tasks[task].speed
             progress.update(
                 task,
                 total=now.total,
                 completed=now.done,
-                rate=f"{60.0 * speed:.0f} takes/min" if speed else "",
+                rate=_rate(solved, now.total - now.done, time.monotonic() - began),
                 description=f"{escape(printable(record.name, limit=40))}  "
                 f"{failed} failed, {erroneous} with errors, {findings} findings",
             )
 
         yield move
+
+
+def _rate(solved: int, left: int, seconds: float) -> str:
+    """Return takes per minute and the time left; takes kept from before do not count.
+
+    Args:
+        solved: Takes that were solved in this run.
+        left: Takes that are not over.
+        seconds: Time of this run so far.
+    """
+    if not solved or seconds <= 0.0:
+        return ""
+    per_minute = 60.0 * solved / seconds
+    time_left = timedelta(seconds=round(seconds * left / solved))
+    number = f"{per_minute:.0f}" if per_minute >= 10.0 else f"{per_minute:.1f}"
+    return f"{number} takes/min, {time_left} left"
 
 
 def _severities(record: "Record") -> list[str]:
@@ -301,7 +327,7 @@ def verify(folder: Path, /, *, json_: bool = False) -> int:
         for name in found.unrecorded:
             out.print(f"[yellow]not of this batch:[/] {escape(printable(name))}")
         for name, reason in sorted(found.failed.items()):
-            out.print(f"[yellow]failed:[/] {escape(printable(f'{name}: {reason}'))}")
+            out.print(f"[yellow]failed:[/] {escape(_failure(name, reason))}")
         out.print(f"{found.whole} outputs are as recorded")
     if not found.is_whole:
         return EXIT_ERROR_FINDING

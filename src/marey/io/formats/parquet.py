@@ -128,7 +128,7 @@ def write_take(take: Take, options: WriteOptions) -> Output:
     """Return the Parquet file of a take."""
     pa = import_pyarrow()
     names, values, meta = tables.table_of_take(take, options, decimals=DECIMALS)
-    metadata = {KEY: json.dumps(meta).encode()}
+    metadata = {KEY: json.dumps(meta).encode(), **_provenance(options)}
     return {"": [_pack(pa, pa.table([*values.T], names=names, metadata=metadata))]}
 
 
@@ -139,8 +139,14 @@ def write_table(table: QuantityTable, options: WriteOptions) -> Output:
         pa.field(name, pa.float64(), metadata={"unit": unit})
         for name, unit in zip(table.names, table.units, strict=True)
     ]
-    columns = pa.table([*table.values.T], schema=pa.schema(fields))
+    schema = pa.schema(fields, metadata=_provenance(options) or None)
+    columns = pa.table([*table.values.T], schema=schema)
     return {"": [_pack(pa, columns)]}
+
+
+def _provenance(options: WriteOptions) -> dict[bytes, bytes]:
+    text = options.provenance_text()
+    return {b"provenance": text.encode()} if text else {}
 
 
 def _pack(pa: Any, table: Any) -> bytes:

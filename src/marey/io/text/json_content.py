@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from marey.io.contract import File, decode_text, normalize_text
+from marey.io.contract import File, decode_text
 
 
 def load_json(file: File, path: Path) -> Any:
@@ -13,8 +13,9 @@ def load_json(file: File, path: Path) -> Any:
     Raises:
         FormatError: If it is no JSON.
     """
+    read = file if path == file.path else file.open_other(path)
     try:
-        return json.loads(decode_text(normalize_text(path.read_bytes())))
+        return json.loads(decode_text(read.text()))
     except (OSError, ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None)
         file.fail("JSON", f"{path.name}: {error}", line=line, cause=error)

@@ -1,5 +1,6 @@
 """What a recording shows, before anything is solved."""
 
+import os
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,26 +16,30 @@ from marey.numerics.thresholds import SAMPLE_FRAMES
 from marey.take import Take
 
 
-def describe_take(path: str, known: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the hash of a recording, how much it shows and what moves in it.
+def describe_take(library: str, name: str, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the hashes of a recording, how much it shows and what moves in it.
 
     Args:
-        path: The file.
-        known: What an earlier run found; a file that did not change is not read again.
+        library: Folder of the recordings.
+        name: Relative path of the recording.
+        known: What an earlier run found; a file that did not change is not read again,
+            unless it is read with others.
 
     Raises:
         FormatError: If it cannot be read.
     """
+    path = Path(library) / name
     try:
-        sha256 = hash_file(Path(path))
+        sha256 = hash_file(path)
     except OSError as error:
-        raise FormatError(path, expected="a readable file", found=str(error)) from None
-    if known.get("sha256") == sha256:
+        found = error.strerror or str(error)
+        raise FormatError(path, expected="a readable file", found=found) from None
+    if known.get("inputs") == {name: sha256}:
         return dict(known)
     take = read(path)
     seen = int(take.seen.sum()) + int(take.sensor_seen.sum())
     return {
-        "sha256": sha256,
+        "inputs": inputs_of(take, library),
         "positions": seen,
         "labelled": is_labelled(take),
         "spread": measure_spread(take),
@@ -50,14 +55,27 @@ def is_labelled(take: Take) -> bool:
     return not stems or 2 * max(stems.values()) <= len(take.labels)
 
 
-def read_unchanged(path: Path, sha256: str) -> Take:
+def inputs_of(take: Take, library: str) -> dict[str, str]:
+    """Return the hash of every file that a take was read from, by relative path."""
+    hashes = {take.source.path: take.source.sha256, **take.source.others}
+    paths = {path: Path(os.path.relpath(path, library)) for path in hashes}
+    return {paths[path].as_posix(): sha256 for path, sha256 in hashes.items()}
+
+
+def read_unchanged(library: str, name: str, inputs: Mapping[str, str]) -> Take:
     """Return a recording as it was when the work was planned.
+
+    Args:
+        library: Folder of the recordings.
+        name: Relative path of the recording.
+        inputs: Hashes of its files then, and perhaps of others.
 
     Raises:
         FormatError: If it cannot be read, or changed meanwhile.
     """
+    path = Path(library) / name
     take = read(path)
-    if take.source.sha256 != sha256:
+    if not inputs_of(take, library).items() <= inputs.items():
         raise FormatError(
             path, expected="the file that was found", found="one that has changed since"
         )

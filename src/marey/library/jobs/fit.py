@@ -22,6 +22,7 @@ def fit_subject(
     out: str,
     planned: Record,
     fields: Mapping[str, Any],
+    names: Sequence[str],
     earlier_errors: Sequence[str] = (),
     is_final: bool = True,
 ) -> Record:
@@ -33,8 +34,9 @@ def fit_subject(
     Args:
         library: Folder of the recordings.
         out: Folder of the batch.
-        planned: The record of this work; its inputs are the takes.
+        planned: The record of this work.
         fields: Options of `marey.solve`.
+        names: The takes.
         earlier_errors: Why earlier fits failed.
         is_final: Whether a later run may keep this fit: earlier ones would fail again.
 
@@ -44,10 +46,7 @@ def fit_subject(
         OutputError: If a skeleton cannot be written.
     """
     folder = Path(out)
-    takes = {
-        name: read_unchanged(Path(library) / name, sha256)
-        for name, sha256 in planned.inputs.items()
-    }
+    takes = {name: read_unchanged(library, name, planned.inputs) for name in names}
     solution = solve_common(list(takes.values()), planned.subject, fields)
     others: list[str] = []
     while odd := _takes_of_others(solution):

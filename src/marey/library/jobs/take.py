@@ -46,7 +46,7 @@ def solve_take(
     fields: Mapping[str, Any],
     skeletons: Sequence[str],
     targets: Sequence[str],
-    described: Mapping[str, Any],
+    shown: Mapping[str, Any],
 ) -> Record:
     """Solve a take, write it in every format and then its record.
 
@@ -57,7 +57,7 @@ def solve_take(
         fields: Options of `marey.solve`.
         skeletons: Files of the subject's skeletons.
         targets: Files to write, relative to the folder of the batch.
-        described: What `describe_take` found.
+        shown: What `describe_take` found in it.
 
     Raises:
         FormatError: If the recording cannot be read, or changed meanwhile.
@@ -65,13 +65,16 @@ def solve_take(
         OutputError: If an output cannot be written.
     """
     folder = Path(out)
-    take = read_unchanged(Path(library) / planned.name, planned.inputs[planned.name])
+    take = read_unchanged(library, planned.name, planned.inputs)
     given = [read_skeleton(folder / name) for name in skeletons]
     solution = solve_with_skeletons(take, planned.subject, fields, given)
-    written, lost = _write_outputs(solution, [folder / target for target in targets])
+    # Times differ from run to run, and outputs must not.
+    solution = replace(solution, report=replace(solution.report, seconds={}))
+    paths = [folder / target for target in targets]
+    written, lost = _write_outputs(solution, paths, planned.provenance())
     facts = facts_of(solution, [*solution.report.findings, *lost])
     return finish_record(
-        planned, folder, "done", outputs=written, facts=dict(described) | facts
+        planned, folder, "done", outputs=written, facts=dict(shown) | facts
     )
 
 
@@ -206,7 +209,7 @@ def _residual(solution: Solution) -> float:
 
 
 def _write_outputs(
-    solution: Solution, targets: Sequence[Path]
+    solution: Solution, targets: Sequence[Path], provenance: Mapping[str, Any]
 ) -> tuple[list[Path], list[Finding]]:
     """Write a solution; return all files, and what they could not hold.
 
@@ -217,18 +220,21 @@ def _write_outputs(
     lost: list[Finding] = []
     for target in targets:
         with writing(target):
-            files, of_target = _write_output(solution, target)
+            files, of_target = _write_output(solution, target, provenance)
         written += files
         lost += of_target
     return written, lost
 
 
-def _write_output(solution: Solution, target: Path) -> tuple[list[Path], list[Finding]]:
+def _write_output(
+    solution: Solution, target: Path, provenance: Mapping[str, Any]
+) -> tuple[list[Path], list[Finding]]:
     target.parent.mkdir(parents=True, exist_ok=True)
     scratch = temporary_path(target.parent)
     scratch.mkdir()
     try:
-        lost = write_solution(solution, scratch / target.name, {})[1]
+        path = scratch / target.name
+        lost = write_solution(solution, path, {}, provenance=provenance)[1]
         written = [target.parent / file.name for file in sorted(scratch.iterdir())]
         for path in written:
             os.replace(scratch / path.name, path)

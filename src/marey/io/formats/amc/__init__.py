@@ -108,10 +108,7 @@ def read_motion(file: File) -> Motion:
     numbers.note_missing_line_end(file, data)
     skeleton = _skeleton_at_mean(file, asf, asf_skeleton, values, scale)
     wxyz, position = _poses(asf, asf_skeleton, values, up.value)
-    parameters = {
-        "skeleton": str(skeleton_file.path),
-        "skeleton_sha256": contract.hash_file(skeleton_file.path),
-    }
+    parameters = {"skeleton": str(skeleton_file.path)}
     facts = Facts(unit, up, rate)
     return file.motion(facts, skeleton, scale * position, wxyz, parameters=parameters)
 
@@ -133,7 +130,7 @@ def _open_asf(file: File) -> File:
             severity="info",
             subject=path.name,
         )
-    return File(path, file.format, file.options, file.findings)
+    return file.open_other(path)
 
 
 def _find_asf(file: File) -> Path:

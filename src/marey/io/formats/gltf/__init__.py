@@ -45,6 +45,8 @@ def write_scene(thing: Skeleton | Motion | Solution, options: WriteOptions) -> O
     """
     options.check_world("m", "y")
     document, data = build_document(build_scene(thing, markers=options.markers))
+    if options.provenance:
+        document["asset"]["extras"] = {"provenance": options.provenance}
     as_text = options.suffix == ".gltf"
     return {"": gltf_bytes(document, data) if as_text else glb_bytes(document, data)}
 

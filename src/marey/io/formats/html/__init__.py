@@ -35,9 +35,8 @@ def write_page(thing: Take | Motion | Solution, options: WriteOptions) -> Output
     options.check_world("m", "z")
     page = read_page()
     scene_options = SceneOptions(truth=options.truth, measured=options.measured)
-    return {
-        "": [page.with_scene(encode_scene(thing, scene_options), scene_title(thing))]
-    }
+    scene, title = encode_scene(thing, scene_options), scene_title(thing)
+    return {"": [page.with_scene(scene, title, options.provenance_text())]}
 
 
 FORMAT = Format(

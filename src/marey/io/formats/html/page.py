@@ -48,15 +48,18 @@ class HtmlPage:
             f"style-src {styles}{POLICY_END}"
         )
 
-    def with_scene(self, blob: bytes, title: str) -> bytes:
+    def with_scene(self, blob: bytes, title: str, provenance: str = "") -> bytes:
         """Return the page with a scene in it, which needs nothing else and no network.
 
         Args:
             blob: The scene.
             title: What the browser's tab says; any text.
+            provenance: From what the scene was made; any text.
         """
         policy = html.escape(self.policy("'none'"))
         meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        if provenance:
+            meta += f'<meta name="provenance" content="{html.escape(provenance)}">'
         fills = {
             self.head: meta,
             self.title: html.escape(f"{printable(title)} · marey"),

@@ -181,5 +181,6 @@ FORMAT = Format(
     suffixes=(".json",),
     sniff=sniff,
     read_take=read_take,
+    sequence=NUMBERED,
 )
 """3-D keypoints of OpenPose, one file per frame or all frames in one."""

@@ -42,6 +42,9 @@ def write_scene(thing: Skeleton | Motion | Solution, options: WriteOptions) -> O
         raise OptionError("up", found=up, needed="y or z: USD has no other")
     scene = build_scene(thing, markers=options.markers)
     stage = build_stage(scene, unit, up)
+    if options.provenance:
+        data = {"provenance": options.provenance_text()}
+        stage.GetRootLayer().customLayerData = data
     for figure in scene.figures:
         names = figure.skeleton.names
         note_changed_names(names, joint_identifiers(names), options)
