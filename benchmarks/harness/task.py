@@ -21,6 +21,9 @@ T = TypeVar("T")
 LIMIT_S = 1800.0
 """Seconds after which a task is stopped, unless its file says otherwise."""
 
+LIMIT_MIB = 12_000
+"""MiB of address space of a task, unless its file says otherwise."""
+
 FOLDERS = ("accuracy", "recordings", "speed", "scale", "peers")
 
 
@@ -129,6 +132,8 @@ class Task:
         title: First line of the docstring.
         text: The rest of it.
         limit_s: Seconds after which it is stopped: `LIMIT_S` of its file.
+        limit_mib: MiB of address space that it may have: `LIMIT_MIB` of its file; 0 for
+            any number.
         headline: The figure whose history is kept: `HEADLINE` of its file, or none.
         key_cases: Patterns of the cases whose headline is kept: `KEY_CASES`, or all.
         plot: The columns of its picture, across and up: `PLOT` of its file, or none.
@@ -138,6 +143,7 @@ class Task:
     title: str
     text: str = ""
     limit_s: float = LIMIT_S
+    limit_mib: int = LIMIT_MIB
     headline: str = ""
     key_cases: tuple[str, ...] = ("*",)
     plot: tuple[str, ...] = ()
@@ -179,6 +185,7 @@ def read_task(path: Path, name: str) -> Task | None:
         title,
         text.strip(),
         float(constants.get("LIMIT_S", LIMIT_S)),
+        constants.get("LIMIT_MIB", LIMIT_MIB),
         constants.get("HEADLINE", ""),
         constants.get("KEY_CASES", ("*",)),
         constants.get("PLOT", ()),
