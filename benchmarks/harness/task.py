@@ -132,21 +132,21 @@ class Task:
         title: First line of the docstring.
         text: The rest of it.
         limit_s: Seconds after which it is stopped: `LIMIT_S` of its file.
-        limit_mib: MiB of address space that it may have: `LIMIT_MIB` of its file; 0 for
-            any number.
         headline: The figure whose history is kept: `HEADLINE` of its file, or none.
         key_cases: Patterns of the cases whose headline is kept: `KEY_CASES`, or all.
         plot: The columns of its picture, across and up: `PLOT` of its file, or none.
+        limit_mib: MiB of address space that it may have: `LIMIT_MIB` of its file; 0 for
+            any number.
     """
 
     name: str
     title: str
     text: str = ""
     limit_s: float = LIMIT_S
-    limit_mib: int = LIMIT_MIB
     headline: str = ""
     key_cases: tuple[str, ...] = ("*",)
     plot: tuple[str, ...] = ()
+    limit_mib: int = LIMIT_MIB
 
     def is_key(self, case: str) -> bool:
         """Whether the history of a case is kept."""
@@ -185,10 +185,10 @@ def read_task(path: Path, name: str) -> Task | None:
         title,
         text.strip(),
         float(constants.get("LIMIT_S", LIMIT_S)),
-        constants.get("LIMIT_MIB", LIMIT_MIB),
         constants.get("HEADLINE", ""),
         constants.get("KEY_CASES", ("*",)),
         constants.get("PLOT", ()),
+        constants.get("LIMIT_MIB", LIMIT_MIB),
     )
 
 
