@@ -9,6 +9,7 @@ import pytest
 
 from marey import synth
 from marey.articulated.targets import TargetNames, recording_of
+from marey.numerics import geometry
 from marey.numerics.jit import njit
 from marey.numerics.lanes_kernel import (
     LANES,
@@ -188,3 +189,22 @@ def test_sensors_are_left_to_the_sequential_tracker():
     fit, recording = solver_of(skeleton, take), recording_of(take)
     forward, _ = fit.track_both_ways(recording)
     assert_same(forward, track_in_sequence(skeleton, take, recording))
+
+
+def test_robust_weights_are_those_of_the_pose_that_is_returned(rng):
+    """Also if the last step was taken back, because it raised the cost."""
+    skeleton, take = damaged(rng)
+    fit, recording = solver_of(skeleton, take), recording_of(take)
+    begin, frames = fit.track(recording, np.arange(take.n_frames)), np.arange(0, 30, 3)
+    turn = geometry.quat_exp(rng.normal(scale=0.6, size=(*begin.q.shape[:2], 3)))
+    begin.q[:] = geometry.quat_multiply(begin.q, turn)
+    settings = fit.settings._replace(given_start=True, tolerance=0.0)
+    for steps in range(1, 11):
+        trace, chosen = begin.copy(), settings._replace(max_steps=steps)
+        where = fit.problem, recording, frames, tuple(fit.state), chosen
+        out = trace.root, trace.q, trace.info
+        track_frames(*where, (begin.root, begin.q), out)
+        square = fit.marker_residuals(take.points, trace)[frames] ** 2
+        weight = fit.targets.weight / (1.0 + fit.targets.softness * square) ** 2
+        expected = np.nansum(weight, axis=1)
+        np.testing.assert_allclose(trace.info[frames, 2], expected, rtol=1e-9)

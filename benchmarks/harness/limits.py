@@ -21,7 +21,10 @@ GRACE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a command may take: seconds of the wall clock, MiB of address space."""
+    """What a command may take: seconds of the wall clock, MiB of address space.
+
+    0 MiB are no limit.
+    """
 
     seconds: float = 1800.0
     mebibytes: int = 12_000
@@ -70,7 +73,7 @@ def run_limited(
 
 def limit_memory(pid: int, mebibytes: int) -> None:
     """Bound the address space of a process, where the system can."""
-    if hasattr(resource, "prlimit"):
+    if mebibytes and hasattr(resource, "prlimit"):
         size = mebibytes * 2**20
         with contextlib.suppress(OSError):
             resource.prlimit(pid, resource.RLIMIT_AS, (size, size))

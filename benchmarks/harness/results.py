@@ -63,7 +63,7 @@ def run_task(task: Task, setting: Setting) -> Result:
     command += ["quick" if setting.quick else "full", setting.only]
     outcome = run_limited(
         command,
-        Limits(seconds=task.limit_s),
+        Limits(seconds=task.limit_s, mebibytes=task.limit_mib),
         environment={"PYTHONPATH": python_path()},
     )
     lines = [json.loads(line) for line in outcome.output.splitlines()]

@@ -21,6 +21,9 @@ T = TypeVar("T")
 LIMIT_S = 1800.0
 """Seconds after which a task is stopped, unless its file says otherwise."""
 
+LIMIT_MIB = 12_000
+"""MiB of address space of a task, unless its file says otherwise."""
+
 FOLDERS = ("accuracy", "recordings", "speed", "scale", "peers")
 
 
@@ -132,6 +135,8 @@ class Task:
         headline: The figure whose history is kept: `HEADLINE` of its file, or none.
         key_cases: Patterns of the cases whose headline is kept: `KEY_CASES`, or all.
         plot: The columns of its picture, across and up: `PLOT` of its file, or none.
+        limit_mib: MiB of address space that it may have: `LIMIT_MIB` of its file; 0 for
+            any number.
     """
 
     name: str
@@ -141,6 +146,7 @@ class Task:
     headline: str = ""
     key_cases: tuple[str, ...] = ("*",)
     plot: tuple[str, ...] = ()
+    limit_mib: int = LIMIT_MIB
 
     def is_key(self, case: str) -> bool:
         """Whether the history of a case is kept."""
@@ -182,6 +188,7 @@ def read_task(path: Path, name: str) -> Task | None:
         constants.get("HEADLINE", ""),
         constants.get("KEY_CASES", ("*",)),
         constants.get("PLOT", ()),
+        constants.get("LIMIT_MIB", LIMIT_MIB),
     )
 
 

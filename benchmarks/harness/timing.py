@@ -99,6 +99,20 @@ def peak_memory(call: Callable[[], Any]) -> tuple[float, Any]:
     return max(peak - before, 0.0), result
 
 
+def thread_times() -> tuple[float, float]:
+    """Return for how long this thread has run and has waited for a core, in seconds.
+
+    NaN where the system does not say. The rest of the time it waited for something
+    else, such as another thread.
+    """
+    try:
+        text = Path("/proc/thread-self/schedstat").read_text()
+    except OSError:
+        return float("nan"), float("nan")
+    run, queued, _ = text.split()
+    return int(run) / 1e9, int(queued) / 1e9
+
+
 def return_free_memory() -> None:
     """Return to the system what the heap has free, or a call would grow into it."""
     gc.collect()

@@ -29,6 +29,7 @@ BROWSER_FLAGS = (
     "--use-gl=angle",
 )
 HEADLINE = "frames/s"
+LIMIT_MIB = 0  # Chromium reserves more addresses than there is memory
 FILES = ("walk.html", "long.html")
 
 

@@ -4,24 +4,34 @@ One figure for all: 16 segments, 44 degrees of freedom, 53 markers, 100 Hz, 2 mm
 "In sequence" is the compiled tracker alone, "both ways" the same forward and backward
 side by side, and "given poses" starts every frame at the pose of the one before, which
 is known, side by side in all lanes. "Take" is `solve_pose` of a whole take both ways,
-"frame" is one frame at a time as a stream has it. "Threads" is "both ways" of so many
-takes at once, each in a thread of its own, by the wall clock, the best of its repeats:
-the kernels release the lock of the interpreter. The optimum is that of a general
+"frame" is one frame at a time as a stream has it. "Threads" is "both ways" in so many
+threads at once, each with takes of its own, by the wall clock, the best of its repeats:
+the kernels release the lock of the interpreter. "Blocked" is the share of its time,
+without that in which it waits for a core, in which a thread waits for another one; it
+does not depend on what else runs. "Plain" is the same with singular values by NumPy:
+what the cores that are free do at best. The optimum is that of a general
 optimiser, run to convergence on 20 frames.
 """
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import least_squares
 
 import marey
 from benchmarks.harness.task import Figure, Row, Setting
-from benchmarks.harness.timing import invert, scale, spread_of, time_call
+from benchmarks.harness.timing import (
+    invert,
+    scale,
+    spread_of,
+    thread_times,
+    time_call,
+)
 from benchmarks.peers.figure import AXES, RATE, make_skeleton, record
 from marey.articulated.targets import TargetNames, recording_of
 from marey.numerics import geometry
@@ -44,7 +54,8 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
     "limits and outliers": {},
 }
 FREE = {"root": 3, "ball": 3, "universal": 2, "hinge": 1}
-WARM_FRAMES, CONVERGED_FRAMES, THREAD_ROUNDS = 10, 20, 40
+WARM_FRAMES, CONVERGED_FRAMES = 10, 20
+THREAD_ROUNDS, THREAD_CALLS, PLAIN_MATRICES = 20, 5, 20_000
 
 
 def measure(setting: Setting) -> Iterator[Row]:
@@ -136,28 +147,63 @@ def measure_both_ways(
 
 
 def measure_threads(skeleton: Skeleton, take: Take, setting: Setting) -> Iterator[Row]:
-    """Yield the speed of tracking takes at once, one in each of several threads.
+    """Yield how much more several threads do than one: of poses, and of plain work.
 
     Numbers of threads take turns, so that other work on the machine concerns all.
     """
-    recording, counts = recording_of(take), range(1, (os.cpu_count() or 1) + 1)
-    fits = [tracker_of(skeleton, take, PLAIN)[0] for _ in counts]
-    least = dict.fromkeys(counts, np.inf)
-    with ThreadPoolExecutor(len(counts)) as pool:
+    recording, cores = recording_of(take), os.cpu_count() or 1
+    fits = [tracker_of(skeleton, take, PLAIN)[0] for _ in range(cores)]
+    track = [partial(one.track_both_ways, recording) for one in fits]
+    matrices = np.random.default_rng(0).normal(size=(PLAIN_MATRICES, 3, 3))
+    plain = [partial(np.linalg.svd, matrices, compute_uv=False)] * cores
+    for case, calls, n_frames in (
+        ("least squares", track, 2 * take.n_frames),
+        ("plain", plain, 0),
+    ):
+        found = time_threads(calls, setting)
+        for count, (seconds, blocked) in found.items():
+            figures: dict[str, Figure] = {
+                "x one thread": count * found[1].seconds / seconds,
+                "blocked [%]": 100.0 * blocked,
+            }
+            if n_frames:
+                figures["frames/s"] = count * n_frames / seconds
+            yield Row(f"threads, {count}, {case}", figures)
+
+
+class Threads(NamedTuple):
+    """Least wall seconds of a call, and the median share in which it is blocked."""
+
+    seconds: float
+    blocked: float
+
+
+def time_threads(
+    calls: Sequence[Callable[[], object]], setting: Setting
+) -> dict[int, Threads]:
+    """Return the times of calls by the number of threads, each with a call of its own.
+
+    It is made several times, so that the start of a thread hardly counts.
+    """
+    repeats = setting.choose(THREAD_CALLS, 2)
+
+    def repeat(call: Callable[[], object]) -> float:
+        begin, (run, queued) = time.perf_counter(), thread_times()
+        for _ in range(repeats):
+            call()
+        run, queued = np.subtract(thread_times(), (run, queued))
+        return 1.0 - float(run / max(time.perf_counter() - begin - queued, run))
+
+    spent: dict[int, list[float]] = {k: [] for k in range(1, len(calls) + 1)}
+    blocked: dict[int, list[float]] = {k: [] for k in spent}
+    with ThreadPoolExecutor(len(calls)) as pool:
         for _ in range(setting.choose(THREAD_ROUNDS, 3)):
-            for count in counts:
+            for count in spent:
                 begin = time.perf_counter()
-                runs = (
-                    pool.submit(one.track_both_ways, recording) for one in fits[:count]
-                )
-                wait(list(runs))
-                least[count] = min(least[count], time.perf_counter() - begin)
-    for count, seconds in least.items():
-        figures: dict[str, Figure] = {
-            "frames/s": 2 * count * take.n_frames / seconds,
-            "x one thread": count * least[1] / seconds,
-        }
-        yield Row(f"threads, {count}, least squares", figures)
+                runs = [pool.submit(repeat, call) for call in calls[:count]]
+                blocked[count] += [run.result() for run in runs]
+                spent[count].append((time.perf_counter() - begin) / repeats)
+    return {k: Threads(min(spent[k]), float(np.median(blocked[k]))) for k in spent}
 
 
 def measure_given(

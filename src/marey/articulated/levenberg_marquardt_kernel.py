@@ -223,6 +223,8 @@ def levenberg_marquardt(
         else:
             clamp_to_limits(tree, work, pose[1])
             forward_kinematics(tree, pose[0], pose[1], work.R, work.c)
+            if settings.robust:  # callers read the weights of the pose they get
+                weight_targets(targets, points, sensors, origin, work, robustness)
             write_prior_residuals(tree, work, pose, expected, exact)
             _other_energy(springs, frame, origin, work)
             damping = max(DAMPING_FACTOR * damping, INITIAL_DAMPING)

@@ -84,8 +84,9 @@ def choose_by_limb(
                 q[:, :, node] = q[choice, every, node]
             if first == 0:
                 root[:] = root[choice, every]
-    info = np.zeros_like(solutions[0].info)
-    return PoseTrace(q[0].copy(), root[0].copy(), info)
+    # All are equal now. The memory of the others is freed without a copy of the first.
+    q.resize((1, *q.shape[1:]), refcheck=False)
+    return PoseTrace(q[0], root[0].copy(), np.zeros_like(solutions[0].info))
 
 
 def _differing_frames(
@@ -94,7 +95,8 @@ def _differing_frames(
     q: Float[Array, "solution frame node 4"],
 ) -> Int[Array, " some"]:
     """Return the frames in which solutions differ by more than measured poses do."""
-    cosine = np.abs(np.einsum("sfni,fni->sfn", q, q[0])).min(axis=(0, 2))
+    cosine = np.einsum("sfni,fni->sfn", q, q[0])
+    cosine = np.abs(cosine, out=cosine).min(axis=(0, 2))
     distance = np.linalg.norm(root - root[:1], axis=-1).max(axis=0)
     is_other = cosine < np.cos(0.5 * ANGLE_SD)
     return np.flatnonzero(is_other | (distance > solver.marker_sd))

@@ -90,33 +90,38 @@ def make_bodies(
     stats = pair_statistics([take.points]) if stats is None else stats
     owned = members & (owner == np.arange(len(members))[:, None])
     offset = np.full((len(owner), 3), np.nan)
-    used, fits = members.any(axis=0), []
-    points, stats = take.points[:, used], stats.select(np.flatnonzero(used))
-    for name, has_marker, inside in zip(names, owned, members, strict=True):
+    used = members.any(axis=0)
+    points = take.points if used.all() else take.points[:, used]
+    stats = stats.select(np.flatnonzero(used))
+    # Poses are larger than the take: each is written where it stays.
+    T_world_body = np.empty((take.n_frames, len(members), 4, 4))
+    determined, rms = np.zeros(len(members), dtype=bool), np.zeros(len(members))
+    for k, (has_marker, inside) in enumerate(zip(owned, members, strict=True)):
         fit = _fit_body(points, has_marker[used], inside[used], stats)
-        fits.append(fit)
+        T_world_body[:, k] = fit.T_world_body
+        determined[k], rms[k] = fit.determined, fit.rms
         offset[has_marker] = (
             fit.offset
             if len(fit.offset) == has_marker.sum()
             else median_in_body(fit.T_world_body, take.points[:, has_marker])
         )
         if not fit.determined and len(fit.offset) >= MIN_RIGID_MARKERS:
-            findings = (*findings, _line_finding(name, len(fit.offset)))
+            findings = (*findings, _line_finding(names[k], len(fit.offset)))
     if marker_confidence is None:
         marker_confidence = np.where(owner >= 0, 1.0, 0.0)
     if body_confidence is None:
-        body_confidence = np.ones(len(fits))
+        body_confidence = np.ones(len(members))
     return Bodies(
         take=take,
         names=tuple(names),
-        T_world_body=np.stack([fit.T_world_body for fit in fits], axis=1),
-        determined=np.array([fit.determined for fit in fits]),
+        T_world_body=T_world_body,
+        determined=determined,
         marker_body=owner,
         shared=members.T.copy(),
         marker_confidence=marker_confidence,
         body_confidence=body_confidence,
         marker_offset=offset,
-        rms=np.array([fit.rms for fit in fits]),
+        rms=rms,
         parents=dict(parents or {}),
         marker_noise=_noise_on_bodies(stats, members),
         findings=findings,
