@@ -5,6 +5,7 @@
 import numpy as np
 from numba import prange
 
+from marey.numerics.arrays.new_kernel import empty
 from marey.numerics.jit import NO_WRAPPERS, njit
 from marey.numerics.median_kernel import select_between
 
@@ -27,7 +28,7 @@ def pair_spreads(positions, seen, pairs, n_blocks, low, high, width):
     n_common = np.zeros(len(pairs), dtype=np.int64)
     for k in prange(len(pairs)):
         i, j = pairs[k]
-        buffer = np.empty(positions.shape[2])
+        buffer = empty(positions.shape[2])
         n = _distances(positions[i], positions[j], seen[i], seen[j], buffer)
         n_common[k] = n
         if n > 0:
@@ -43,8 +44,8 @@ def _block_spread(distances, n_blocks, low, high, width):
     and the distance of its median from the median of all blocks.
     """
     n, total, count = len(distances), 0.0, 0
-    medians, ordered = np.empty(n_blocks), np.empty(n_blocks)
-    buffer = np.empty(n)
+    medians, ordered = empty(n_blocks), empty(n_blocks)
+    buffer = empty(n)
     for b in range(n_blocks):
         first, end = b * n // n_blocks, -(-(b + 1) * n // n_blocks)
         m = end - first
