@@ -68,6 +68,20 @@ def multiply(factor, x):
 def double(x):
     return multiply(Factor(3.0), x)
 """
+MULTIPLIES = """
+from marey.numerics.jit import njit
+
+@njit(cache=True)
+def multiply(factor, x):
+    return factor.value * x
+"""
+GIVES_TUPLE = """
+from marey.numerics.called_kernel import multiply
+from marey.numerics.{name}_kernel import Factor
+
+def double(x):
+    return multiply(Factor(3.0), x)
+"""
 CALL = """
 import logging, os, sys
 from numba.core.event import Listener, register
@@ -226,14 +240,19 @@ def test_loading_a_kernel_imports_nothing_that_only_compiling_needs():
     assert load() == "[]"
 
 
-def test_kernels_of_a_module_that_is_gone_are_compiled_again(tmp_path):
-    """Their signatures refer to a class of that module."""
+@pytest.mark.parametrize("is_apart", [False, True])
+def test_kernels_of_a_module_that_is_gone_are_compiled_again(tmp_path, is_apart):
+    """Their signatures refer to a class of that module, which they need not import."""
     package = small_package(tmp_path)
+    caller = TAKES_TUPLE
+    if is_apart:
+        (package / "marey/numerics/called_kernel.py").write_text(MULTIPLIES)
+        caller = GIVES_TUPLE
     for name in ("old", "new"):
         numerics = package / "marey/numerics"
         (numerics / "old_kernel.py").unlink(missing_ok=True)
         (numerics / f"{name}_kernel.py").write_text(TUPLE)
-        (numerics / "caller_kernel.py").write_text(TAKES_TUPLE.format(name=name))
+        (numerics / "caller_kernel.py").write_text(caller.format(name=name))
         assert call(package)[0] == 6.0
 
 
@@ -293,6 +312,40 @@ def test_no_kernel_assigns_an_array_to_a_slice(path):
         if isinstance(target, ast.Subscript)
         if any(isinstance(part, ast.Slice) for part in ast.walk(target.slice))
     ]
+    assert found == []
+
+
+def only_linked(path):
+    """Return the functions of a file that only kernels can call."""
+    return {
+        node.name
+        for node in ast.parse(path.read_text("utf-8")).body
+        if isinstance(node, ast.FunctionDef)
+        for decorator in map(ast.unparse, node.decorator_list)
+        if decorator in ("lean", "inner", "inlined") or "NO_" in decorator
+    }
+
+
+def test_python_calls_no_kernel_that_only_kernels_can_call():
+    """It has no machine code: the process would end."""
+    inner = {path.stem: only_linked(path) for path in cache.kernel_sources()}
+    found = []
+    for path in SOURCE.rglob("*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        names = set(inner.get(path.stem, ()))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                there = inner.get(node.module.rpartition(".")[2], set())
+                names |= {alias.name for alias in node.names} & there
+        found += [
+            f"{path.stem}.{function.name}: {call.func.id}"
+            for function in ast.walk(tree)
+            if isinstance(function, ast.FunctionDef) and not function.decorator_list
+            for call in ast.walk(function)
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+            if call.func.id in names
+        ]
+    assert all(inner[name] for name in ("new_kernel", "vector3_kernel"))
     assert found == []
 
 
@@ -429,15 +482,17 @@ def kernels_called_from_python():
         if path.stem.endswith("_kernel"):
             continue
         nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
-        attributes = [node.attr for node in nodes if isinstance(node, ast.Attribute)]
+        attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
         for node in nodes:
             if not isinstance(node, ast.ImportFrom) or "marey" not in str(node.module):
                 continue
-            for name in (alias.name for alias in node.names):
-                if name.endswith("_kernel"):
-                    yield from find_kernels(f"{node.module}.{name}", attributes)
+            for alias in node.names:
+                if alias.name.endswith("_kernel"):
+                    here = alias.asname or alias.name
+                    used = [a.attr for a in attributes if ast.unparse(a.value) == here]
+                    yield from find_kernels(f"{node.module}.{alias.name}", used)
                 elif node.module.endswith("_kernel"):
-                    yield from find_kernels(node.module, [name])
+                    yield from find_kernels(node.module, [alias.name])
 
 
 def find_kernels(module, names):

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.articulated.factor_kernel import substitute_tree
+from marey.numerics.arrays.reference_kernel import by_reference
 from marey.numerics.jit import lean
 from marey.numerics.vector3_kernel import (
     add_values,
@@ -48,6 +49,7 @@ ROUNDING = 1e-12
 TINY = 1e-300
 
 
+@by_reference
 class ContactSprings(NamedTuple):
     """Rows of contact springs, with scratch arrays.
 

@@ -11,8 +11,6 @@ inverse). With a block b, its ancestors a and :math:`Y = D_b^{-1} L_{ba}`,
 
 # mypy: ignore-errors
 
-import numpy as np
-
 from marey.articulated.factor_kernel import eliminate_tree
 from marey.articulated.kinematics_kernel import (
     forward_kinematics,
@@ -21,6 +19,7 @@ from marey.articulated.kinematics_kernel import (
 )
 from marey.articulated.limits_kernel import write_rotation_axes
 from marey.articulated.targets_kernel import sum_targets, weight_targets
+from marey.numerics.arrays.new_kernel import empty, zeros
 from marey.numerics.jit import lean, njit
 from marey.numerics.vector3_kernel import cross, dot, place, set_diagonal
 
@@ -103,8 +102,8 @@ def write_rotation_variances(problem, recording, pose, prior, joints, variance):
             every joint.
         variance: Gets rad^2 by frame, joint and axis; other joints are left alone.
     """
-    n, zero = len(problem[2].g), np.zeros(3)
-    C = np.zeros((3 * n, 3 * n))
+    n, zero = len(problem[2].g), zeros(3)
+    C = zeros((3 * n, 3 * n))
     for f in range(len(variance)):
         seen, at = (recording[0][f], recording[1][f]), (pose[0][f], pose[1][f])
         _write_variances(problem, seen, at, prior, joints, zero, C, variance[f])
@@ -154,8 +153,8 @@ def write_leverages(problem, recording, pose, prior, leverage):
     Arguments are those of `write_rotation_variances`.
     """
     tree, targets, work = problem
-    n, zero = len(work.g), np.zeros(3)
-    C, J = np.zeros((3 * n, 3 * n)), np.empty((3, 3 * n))
+    n, zero = len(work.g), zeros(3)
+    C, J = zeros((3 * n, 3 * n)), empty((3, 3 * n))
     for f in range(len(leverage)):
         seen = recording[0][f], recording[1][f]
         root, q = pose[0][f], pose[1][f]

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from marey.numerics.arrays.reference_kernel import by_reference
 from marey.numerics.jit import inlined, lean, njit
 from marey.numerics.kabsch_kernel import Scratch, scratch
 from marey.numerics.vector3_kernel import (
@@ -37,6 +38,7 @@ from marey.numerics.vector3_kernel import (
 )
 
 
+@by_reference
 class KinematicTree(NamedTuple):
     """Rotating nodes, parents first: node 0 is free, the others are balls or hinges.
 
@@ -62,6 +64,7 @@ class KinematicTree(NamedTuple):
     high_half_sine: np.ndarray  # or half the twist; see `limits_kernel`
 
 
+@by_reference
 class PoseWorkspace(NamedTuple):
     """Scratch of one frame."""
 

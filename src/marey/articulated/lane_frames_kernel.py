@@ -24,6 +24,7 @@ from marey.articulated.articulated_body_kernel import (
 from marey.articulated.factor_kernel import TINY_INFORMATION, least_eigenvalue_bound
 from marey.articulated.kinematics_kernel import place_node
 from marey.articulated.limits_kernel import lesser, limit_margin, retracted
+from marey.numerics.arrays.reference_kernel import by_reference, refer
 from marey.numerics.jit import inlined, lean
 from marey.numerics.lanes_kernel import (
     aligned_zeros,
@@ -52,6 +53,7 @@ step, the margin to the limits, and whether a node has outliers (not negative)."
 N_RESULTS = OUTLIERS + 1
 
 
+@by_reference
 class LaneFrames(NamedTuple):
     """Frames side by side; the last axis of all is that of the lanes."""
 
@@ -106,27 +108,29 @@ def make_lanes(n_nodes: int, n_markers: int) -> LaneFrames:
 @inlined
 def view_lanes(frames):
     """Return the same frames as arrays of lanes."""
-    return LaneFrames(
-        as_lanes(frames.root),
-        as_lanes(frames.q),
-        as_lanes(frames.base_root),
-        as_lanes(frames.base),
-        as_lanes(frames.expected_root),
-        as_lanes(frames.expected),
-        as_lanes(frames.origin),
-        as_lanes(frames.R),
-        as_lanes(frames.c),
-        as_lanes(frames.axis),
-        as_lanes(frames.rotation),
-        as_lanes(frames.move),
-        as_lanes(frames.body),
-        as_lanes(frames.share),
-        as_lanes(frames.information),
-        as_lanes(frames.seen),
-        as_lanes(frames.weight),
-        as_lanes(frames.damping),
-        as_lanes(frames.accepted),
-        as_lanes(frames.result),
+    return refer(
+        LaneFrames(
+            as_lanes(frames.root),
+            as_lanes(frames.q),
+            as_lanes(frames.base_root),
+            as_lanes(frames.base),
+            as_lanes(frames.expected_root),
+            as_lanes(frames.expected),
+            as_lanes(frames.origin),
+            as_lanes(frames.R),
+            as_lanes(frames.c),
+            as_lanes(frames.axis),
+            as_lanes(frames.rotation),
+            as_lanes(frames.move),
+            as_lanes(frames.body),
+            as_lanes(frames.share),
+            as_lanes(frames.information),
+            as_lanes(frames.seen),
+            as_lanes(frames.weight),
+            as_lanes(frames.damping),
+            as_lanes(frames.accepted),
+            as_lanes(frames.result),
+        )
     )
 
 

@@ -17,10 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.articulated.kinematics_kernel import forward_kinematics
+from marey.numerics.arrays.new_kernel import empty, zeros
+from marey.numerics.arrays.reference_kernel import by_reference
 from marey.numerics.jit import lean, njit
 from marey.numerics.vector3_kernel import add_vector, dot, fill, place
 
 
+@by_reference
 class Targets(NamedTuple):
     """Markers and sensors, sorted by node: their position in the node and weight."""
 
@@ -195,7 +198,7 @@ def total_weight_seen(targets, points, sensors):
 def write_marker_residuals(tree, targets, points, root, q, residual):
     """Write the distance of every marker from its model position; NaN where unseen."""
     n = len(tree.parent)
-    R, c, zero = np.empty((n, 3, 3)), np.empty((n, 3)), np.zeros(3)
+    R, c, zero = empty((n, 3, 3)), empty((n, 3)), zeros(3)
     for f in range(len(q)):
         forward_kinematics(tree, root[f], q[f], R, c)
         for i in range(n):

@@ -2,8 +2,7 @@
 
 # mypy: ignore-errors
 
-import numpy as np
-
+from marey.numerics.arrays.new_kernel import empty
 from marey.numerics.jit import NO_WRAPPERS, njit
 from marey.numerics.kabsch_kernel import fit_pose, scratch
 from marey.numerics.vector3_kernel import set_values
@@ -22,7 +21,7 @@ def fit_motions(old, new, prior_weight, largest, smallest, T):
         smallest: (query, neighbour) bound below which it does not decrease.
         T: Gets the motions.
     """
-    work, weight = scratch(), np.empty(old.shape[1])
+    work, weight = scratch(), empty(old.shape[1])
     for n in range(len(old)):
         set_values(weight, prior_weight[n])
         for iteration in range(len(largest)):

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import numba
+from llvmlite import ir
 from llvmlite.binding import get_host_cpu_features, parse_bitcode
 from numba.core.caching import CacheImpl, CompileResultCacheImpl, FunctionCache
 from numba.core.codegen import JITCodeLibrary
@@ -30,6 +32,11 @@ from marey.kernels.precompiled import (
 )
 
 logger = logging.getLogger(__name__)
+
+
+class TableStruct(ir.LiteralStructType):  # type: ignore[misc]
+    """The fields of a table in memory; see `reference_kernel`. Nothing changes them."""
+
 
 config: Any = numba.config  # its names are made when Numba is imported
 
@@ -101,6 +108,11 @@ class _KernelLibrary(JITCodeLibrary):
         codegen._engine._defined_symbols.update(symbols)
         return library
 
+    def _optimize_final_module(self) -> None:
+        # What only other kernels call is optimised as part of them.
+        if not self.only_linked:
+            super()._optimize_final_module()  # type: ignore[no-untyped-call]
+
     def _finalize_final_module(self) -> None:
         if not self.only_linked:
             super()._finalize_final_module()  # type: ignore[no-untyped-call]
@@ -108,6 +120,14 @@ class _KernelLibrary(JITCodeLibrary):
         self._finalize_dynamic_globals()  # type: ignore[no-untyped-call]
         self._compiled_object = b""
         self._finalized = True
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        """Add a module; say that tables do not change where kernels get them."""
+        for function in ir_module.functions:
+            for argument in function.args:
+                if isinstance(getattr(argument.type, "pointee", None), TableStruct):
+                    argument.add_attribute("noalias")
+        super().add_ir_module(ir_module)  # type: ignore[no-untyped-call]
 
     def _get_module_for_linking(self) -> Any:
         if self._bitcode and self._shared_module is None:
@@ -166,10 +186,18 @@ class _KernelCache:
         return _KernelFiles(self._function)  # type: ignore[no-untyped-call]
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """Return the machine code for a signature; None if it is not in the cache."""
+        """Return the machine code for a signature; None if it is not in the cache.
+
+        What names types of a module that is gone, which the kernel itself need not
+        import, cannot be read and is forgotten.
+        """
         rtsys.initialize(target_context)
         with self._files._guard_against_spurious_io_errors():
-            return self._files._load_overload(signature, target_context)
+            try:
+                return self._files._load_overload(signature, target_context)
+            except (UnpicklingError, ImportError, AttributeError):
+                self._files.flush()
+        return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Keep the machine code for a signature."""
@@ -182,7 +210,8 @@ def njit(
     """Return the decorator `numba.njit` with a cache that is fast to load."""
 
     def decorate(function: Callable[..., Any]) -> Any:
-        kernel: Any = numba.njit(pipeline_class=_KernelCompiler, **options)(function)
+        chosen = {"no_cfunc_wrapper": True, **options}  # nobody calls kernels from C
+        kernel: Any = numba.njit(pipeline_class=_KernelCompiler, **chosen)(function)
         is_compiled = isinstance(kernel, Dispatcher)  # NUMBA_DISABLE_JIT may be set
         if is_compiled:
             if cache:

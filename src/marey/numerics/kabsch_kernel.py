@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import float64, types, void
 
+from marey.numerics.arrays.new_kernel import empty
 from marey.numerics.jit import NO_WRAPPERS, lean, njit
 from marey.numerics.lanes_kernel import (
     LANES,
@@ -58,11 +59,11 @@ class Scratch(NamedTuple):
 def scratch():
     """Return room for `fit_pose`."""
     return Scratch(
-        np.empty((3, 3)),
-        np.empty((4, 4)),
-        np.empty((4, 4)),
-        np.empty(4),
-        np.empty((2, 3)),
+        empty((3, 3)),
+        empty((4, 4)),
+        empty((4, 4)),
+        empty(4),
+        empty((2, 3)),
     )
 
 
@@ -391,7 +392,7 @@ def _any_eigenvector(work):
 @njit(cache=True, **NO_WRAPPERS)
 def lanes_room(n_points):
     """Return room for `fit_side_by_side`: weight and both points, then the poses."""
-    return np.empty((n_points + 3, N_NUMBERS, LANES))
+    return empty((n_points + 3, N_NUMBERS, LANES))
 
 
 @lean

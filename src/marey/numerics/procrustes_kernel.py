@@ -4,6 +4,7 @@
 
 import numpy as np
 
+from marey.numerics.arrays.new_kernel import empty
 from marey.numerics.jit import lean, njit
 from marey.numerics.kabsch_kernel import fit_side_by_side, lanes_room, scratch
 from marey.numerics.median_kernel import median
@@ -27,10 +28,10 @@ def alternate(points, shape, weight, T, estimators, outlier_sd, median_over_mean
     marker) belong to T. `median_over_mean` is that of squared residuals without
     outliers.
     """
-    local = np.empty(points.shape)
-    square = np.empty((points.shape[1], points.shape[0]))
-    buffer = np.empty(points.shape[0])
-    variance = np.empty(points.shape[1])
+    local = empty(points.shape)
+    square = empty((points.shape[1], points.shape[0]))
+    buffer = empty(points.shape[0])
+    variance = empty(points.shape[1])
     room, work = lanes_room(points.shape[1]), scratch()
     one_shape = shape.reshape((1, *shape.shape))
     for estimator in estimators:

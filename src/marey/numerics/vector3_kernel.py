@@ -132,6 +132,16 @@ def add_values(out, factor, values):
 
 
 @lean
+def largest_of(values):
+    """Return the largest of some numbers; NaN if one of them is."""
+    found = values[0]
+    for i in range(1, len(values)):
+        if values[i] > found or np.isnan(values[i]):
+            found = values[i]
+    return found
+
+
+@lean
 def fill(out, value):
     """Set all elements of an array to one value."""
     for k in range(len(out)):

@@ -12,6 +12,7 @@ import numpy as np
 from marey.articulated.kinematics_kernel import forward_kinematics
 from marey.articulated.limits_kernel import write_change
 from marey.articulated.targets_kernel import write_target_costs
+from marey.numerics.arrays.new_kernel import empty, zeros
 from marey.numerics.jit import lean, njit
 from marey.numerics.vector3_kernel import dot
 
@@ -21,7 +22,7 @@ def write_subtree_costs(problem, recording, frames, root, q, cost):
     """Write the robust cost of the targets of every node's subtree in some frames."""
     tree, targets, work = problem
     points, sensors = recording
-    origin = np.zeros(3)
+    origin = zeros(3)
     for f in frames:
         forward_kinematics(tree, root[f], q[f], work.R, work.c)
         write_target_costs(targets, points[f], sensors[f], origin, work, cost[f])
@@ -55,7 +56,7 @@ def choose_solutions(limb, node_limb, cost, solutions, prior, choice):
     root, q = solutions
     n_solutions, n_frames = cost.shape
     last = np.zeros((n_frames, n_solutions), dtype=np.int64)
-    total, new, d = cost[:, 0].copy(), np.empty(n_solutions), np.empty(3)
+    total, new, d = cost[:, 0].copy(), empty(n_solutions), empty(3)
     for f in range(1, n_frames):
         for b in range(n_solutions):
             new[b] = np.inf

@@ -4,6 +4,7 @@
 
 import numpy as np
 
+from marey.numerics.arrays.new_kernel import empty
 from marey.numerics.jit import lean, njit
 from marey.numerics.kabsch_kernel import fit_pose, scratch
 
@@ -66,8 +67,8 @@ def pose_segments(tables, joint_offset, marker_offset, sizes, weights, points, t
     parent, first_marker = tables
     joint_weight, axes_weight = weights
     most = points.shape[1] + 4
-    local, world, weight = np.empty((most, 3)), np.empty((most, 3)), np.empty(most)
-    work, T = scratch(), np.empty((4, 4))
+    local, world, weight = empty((most, 3)), empty((most, 3)), empty(most)
+    work, T = scratch(), empty((4, 4))
     for i in range(1, len(parent)):
         p, begin, end = parent[i], first_marker[i], first_marker[i + 1]
         n = end - begin + 4

@@ -35,6 +35,8 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.articulated.targets_kernel import confidence_of
+from marey.numerics.arrays.new_kernel import empty, zeros
+from marey.numerics.arrays.reference_kernel import by_reference
 from marey.numerics.jit import NO_WRAPPERS, inlined, lean, njit
 from marey.numerics.vector3_kernel import add_vector, cross, dot, rotate, set_vector
 
@@ -50,6 +52,7 @@ MAX_ROTATION_STEP_RAD = 0.5
 TINY = 1e-300
 
 
+@by_reference
 class CalibrationTables(NamedTuple):
     """The kinematic model as the kernels read it."""
 
@@ -68,6 +71,7 @@ class CalibrationTables(NamedTuple):
     student_t_dof: float
 
 
+@by_reference
 class KernelParameters(NamedTuple):
     """`ModelParameters` of one session."""
 
@@ -101,18 +105,18 @@ def new_scratch(tables, n_markers, n_columns):
     n = len(tables.parent)
     blocks, longest = tables.path.shape
     return CalibrationScratch(
-        np.zeros((n, 3)),
-        np.zeros((n, 3)),
-        np.zeros(n_markers),
-        np.zeros((n_markers, 3)),
-        np.zeros((n_markers, 3)),
-        np.zeros((n, 7)),
-        np.zeros((blocks, longest, 3, 3)),
-        np.zeros((blocks, 3)),
-        np.zeros((blocks, 3, n_columns)),
-        np.zeros((len(tables.axis_child), 3)),
-        np.zeros((len(tables.axis_child), 4, 3, 3)),
-        np.empty((3, 3)),
+        zeros((n, 3)),
+        zeros((n, 3)),
+        zeros(n_markers),
+        zeros((n_markers, 3)),
+        zeros((n_markers, 3)),
+        zeros((n, 7)),
+        zeros((blocks, longest, 3, 3)),
+        zeros((blocks, 3)),
+        zeros((blocks, 3, n_columns)),
+        zeros((len(tables.axis_child), 3)),
+        zeros((len(tables.axis_child), 4, 3, 3)),
+        empty((3, 3)),
     )
 
 

@@ -2,7 +2,6 @@
 
 # mypy: ignore-errors
 
-import numpy as np
 from numba import int64
 
 from marey.calibration.solver.frame_equations_kernel import (
@@ -13,6 +12,7 @@ from marey.calibration.solver.frame_equations_kernel import (
     retract,
     substitute_backward,
 )
+from marey.numerics.arrays.new_kernel import empty
 from marey.numerics.jit import FAST, njit
 from marey.numerics.vector3_kernel import set_matrices, set_vector
 
@@ -42,7 +42,7 @@ def minimize_over_poses(tables, parameters, points, t, R, search):
     """
     max_steps, tolerance, first_damping, factor = search
     scratch = new_scratch(tables, points.shape[1], int64(0))
-    t_new, R_new = np.empty(3), np.empty((len(tables.parent), 3, 3))
+    t_new, R_new = empty(3), empty((len(tables.parent), 3, 3))
     for f in range(len(points)):
         damping = first_damping
         cost = frame_residuals(tables, parameters, points[f], t[f], R[f], scratch)

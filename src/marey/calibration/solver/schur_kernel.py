@@ -32,6 +32,7 @@ from marey.calibration.solver.frame_equations_kernel import (
     solve_lower,
     substitute_backward,
 )
+from marey.numerics.arrays.new_kernel import empty, zeros
 from marey.numerics.jit import FAST, lean, njit
 from marey.numerics.lanes_kernel import LANES, as_lanes, spread
 from marey.numerics.vector3_kernel import dot
@@ -297,11 +298,11 @@ def eliminate_poses(
         The cost of all frames.
     """
     scratch = new_scratch(tables, points.shape[1], len(b))
-    square, index = np.empty(len(b)), np.empty(len(b), dtype=np.int64)
+    square, index = empty(len(b)), np.empty(len(b), dtype=np.int64)
     start = np.empty(len(tables.depth) + 1, dtype=np.int64)
     _product_starts(tables, index, start)
-    products = np.zeros((start[-1], LANES))
-    beside = np.zeros((3, (len(b) + LANES - 1) // LANES, LANES))
+    products = zeros((start[-1], LANES))
+    beside = zeros((3, (len(b) + LANES - 1) // LANES, LANES))
     Y = beside.reshape((3, beside.shape[1] * LANES)), beside
     A[:] = 0.0
     b[:] = 0.0

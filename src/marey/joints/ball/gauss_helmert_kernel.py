@@ -9,6 +9,7 @@ per lane. Lanes beyond the last frame count nothing.
 
 import numpy as np
 
+from marey.numerics.arrays.new_kernel import empty
 from marey.numerics.jit import FAST, lean, njit
 from marey.numerics.lanes_kernel import any_positive, as_lanes, select_positive, spread
 from marey.numerics.median_kernel import median_of_five
@@ -22,7 +23,7 @@ SMALL_SQUARE = 0.01
 @njit(cache=True)
 def write_relative_poses(T, frames, a, b, anchor_a, anchor_b, R_a_b, t_a_b):
     """Write R_a^T R_b and R_a^T (anchor_b - anchor_a) of some frames."""
-    d = np.empty(3)
+    d = empty(3)
     for row in range(len(frames)):
         A, B = T[frames[row], a], T[frames[row], b]
         for i in range(3):

@@ -7,10 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.joints.sphere.symmetric_kernel import pseudo_inverse
+from marey.numerics.arrays.new_kernel import zeros
+from marey.numerics.arrays.reference_kernel import by_reference
 from marey.numerics.jit import inner, lean, njit
-from marey.numerics.vector3_kernel import set_values
+from marey.numerics.vector3_kernel import largest_of, set_values
 
 
+@by_reference
 class MarkerMoments(NamedTuple):
     """Moments of each marker in the k directions of a basis, from a common origin."""
 
@@ -36,7 +39,7 @@ class SquaredRadii(NamedTuple):
 def _solve_center(moments, subtracted, weight, rcond, fit):
     """Solve sum_j w_j (C_j - subtracted I) (c - mean_j) = sum_j w_j S_j / 2 for c."""
     n, k = moments.mean.shape
-    A, b = np.zeros((k, k)), np.zeros(k)
+    A, b = zeros((k, k)), zeros(k)
     for m in range(n):
         for i in range(k):
             b[i] += weight[m] * (moments.right[m, i] - subtracted * moments.mean[m, i])
@@ -85,7 +88,7 @@ def _measure_radii(moments, fit):
 @inner
 def _weight_radii(moments, fit, tiny_square_share, weight):
     """Write weights that make squared radii count as radii: 1 / R^2."""
-    smallest = tiny_square_share * fit.square.max()
+    smallest = tiny_square_share * largest_of(fit.square)
     for m in range(len(weight)):
         weight[m] = moments.count[m] / max(fit.square[m], smallest)
 
@@ -106,8 +109,8 @@ def fit_squared_radii(moments, limits, max_rounds):
     """
     max_subtracted, tiny_square_share, rcond = limits
     n, k = moments.mean.shape
-    fit = SquaredRadii(np.zeros(k), np.zeros(n), np.zeros(n), np.zeros(1))
-    weight, before, last = moments.count.copy(), np.zeros(k), np.inf
+    fit = SquaredRadii(zeros(k), zeros(n), zeros(n), zeros(1))
+    weight, before, last = moments.count.copy(), zeros(k), np.inf
     _solve_center(moments, 0.0, weight, rcond, fit)
     _measure_radii(moments, fit)
     for _ in range(max_rounds):
@@ -119,7 +122,7 @@ def fit_squared_radii(moments, limits, max_rounds):
         step = 0.0
         for i in range(k):
             step += (fit.center[i] - before[i]) ** 2
-        if step <= 1e-20 * fit.square.max():
+        if step <= 1e-20 * largest_of(fit.square):
             break
         if step >= last:  # rounds that alternate meet in the middle
             for i in range(k):

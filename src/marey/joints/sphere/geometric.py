@@ -329,8 +329,8 @@ def limit_noise_share(
     from marey.joints.sphere import radii_kernel  # numba is slow to import
 
     both = np.ascontiguousarray(hessian), np.ascontiguousarray(observed)
-    found = radii_kernel.limit_noise_share(*both, MIN_INFORMATION_SHARE, ROUNDING_SHARE)
-    return np.asarray(found)
+    share = radii_kernel.share_of_observed(*both, MIN_INFORMATION_SHARE, ROUNDING_SHARE)
+    return np.asarray(hessian + share * (observed - hessian))
 
 
 def _expected_score(

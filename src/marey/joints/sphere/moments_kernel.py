@@ -4,6 +4,7 @@
 
 import numpy as np
 
+from marey.numerics.arrays.new_kernel import zeros
 from marey.numerics.jit import njit
 
 
@@ -11,7 +12,7 @@ from marey.numerics.jit import njit
 def _mean_positions(points):
     """Return the number of positions of each marker, and their mean."""
     n_frames, n_markers = points.shape[:2]
-    count, mean = np.zeros(n_markers), np.zeros((n_markers, 3))
+    count, mean = zeros(n_markers), zeros((n_markers, 3))
     for f in range(n_frames):
         for m in range(n_markers):
             x, y, z = points[f, m, 0], points[f, m, 1], points[f, m, 2]
@@ -37,8 +38,8 @@ def sum_moments(points):
     """
     n_frames, n_markers = points.shape[:2]
     count, mean = _mean_positions(points)
-    second, third = np.zeros((n_markers, 3, 3)), np.zeros((n_markers, 3))
-    fourth = np.zeros(n_markers)
+    second, third = zeros((n_markers, 3, 3)), zeros((n_markers, 3))
+    fourth = zeros(n_markers)
     for f in range(n_frames):
         for m in range(n_markers):
             x, y, z = points[f, m, 0], points[f, m, 1], points[f, m, 2]

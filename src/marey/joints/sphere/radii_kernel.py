@@ -11,8 +11,16 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.joints.sphere.symmetric_kernel import pseudo_inverse, smallest_ratio
+from marey.numerics.arrays.new_kernel import empty, zeros
 from marey.numerics.jit import inner, lean, njit
-from marey.numerics.vector3_kernel import cross, dot, rotate, rotate_back, set_vector
+from marey.numerics.vector3_kernel import (
+    cross,
+    dot,
+    largest_of,
+    rotate,
+    rotate_back,
+    set_vector,
+)
 
 
 class RadiusSums(NamedTuple):
@@ -32,14 +40,14 @@ class RadiusSums(NamedTuple):
 def _no_sums(n_markers):
     """Return the sums over no frames."""
     return RadiusSums(
-        np.zeros(n_markers),
-        np.zeros(n_markers),
-        np.zeros((n_markers, 3)),
-        np.zeros(n_markers),
-        np.zeros((n_markers, 3)),
-        np.zeros((n_markers, 3, 3)),
-        np.zeros(n_markers),
-        np.zeros((n_markers, 3, 3)),
+        zeros(n_markers),
+        zeros(n_markers),
+        zeros((n_markers, 3)),
+        zeros(n_markers),
+        zeros((n_markers, 3)),
+        zeros((n_markers, 3, 3)),
+        zeros(n_markers),
+        zeros((n_markers, 3, 3)),
     )
 
 
@@ -143,7 +151,7 @@ def sum_radii(points, center, P):
         P: Projection onto the directions in which radii are measured.
     """
     n_frames, n_markers = points.shape[:2]
-    sums, directions = _no_sums(n_markers), np.empty((5, n_frames))
+    sums, directions = _no_sums(n_markers), empty((5, n_frames))
     for m in range(n_markers):
         n = _write_directions(points, m, center, P, directions)
         _write_means(directions, n, m, sums)
@@ -186,7 +194,7 @@ def _moments_in_basis(P, C):
     The rows p of P are three vectors whose products sum to P, and M is the sum of
     [p]^T C [p].
     """
-    M, unit = np.zeros((3, 3)), np.eye(3)
+    M, unit = zeros((3, 3)), np.eye(3)
     for k in range(3):
         for i in range(3):
             C_moment = rotate(C, cross(P[k], unit[i]))
@@ -210,7 +218,7 @@ def expected_score(points, center, P, C, anchor):
     """
     n_frames, n_markers = points.shape[:2]
     sums = sum_radii(points, center, P)
-    out, M = np.zeros((n_markers, 3)), _moments_in_basis(P, C)
+    out, M = zeros((n_markers, 3)), _moments_in_basis(P, C)
     for m in range(n_markers):
         R, (u, v, w) = sums.radius[m], sums.direction[m]
         s0, s1, s2 = 0.0, 0.0, 0.0
@@ -249,33 +257,39 @@ def refine_center(points, center, P, rcond, tiny_step, max_iterations):
         max_iterations: Largest number of steps.
     """
     best, center = np.inf, center.copy()
-    best_center, total, score = center.copy(), np.empty((3, 3)), np.empty(3)
+    best_center, total, score = center.copy(), empty((3, 3)), empty(3)
     for _ in range(max_iterations):
         sums = sum_radii(points, center, P)
-        cost = sums.square.sum()
+        cost = 0.0
+        for m in range(len(sums.square)):
+            cost += sums.square[m]
         if not cost < best:
             break
         best = cost
         set_vector(best_center, center)
         for i in range(3):
-            score[i] = sums.score[:, i].sum()
+            score[i] = 0.0
+            for m in range(len(sums.score)):
+                score[i] += sums.score[m, i]
             for j in range(3):
-                total[i, j] = sums.gauss_newton[:, i, j].sum()
+                total[i, j] = 0.0
+                for m in range(len(sums.gauss_newton)):
+                    total[i, j] += sums.gauss_newton[m, i, j]
         inverse, length = pseudo_inverse(total, rcond), 0.0
         for i in range(3):
             step = dot(inverse[i], score)
             center[i] += step
             length += step * step
-        if length <= (tiny_step * sums.radius.max()) ** 2:
+        if length <= (tiny_step * largest_of(sums.radius)) ** 2:
             return center
     return best_center
 
 
 @njit(cache=True, error_model="numpy")
-def limit_noise_share(hessian, observed, smallest_share, rounding):
-    """Return Hessians whose sum keeps a minimal share of the observed information.
+def share_of_observed(hessian, observed, smallest_share, rounding):
+    """Return how far Hessians have to be blended with the observed ones, 0 to 1.
 
-    They are blended with the observed ones as far as needed.
+    Their sum then keeps a minimal share of the observed information.
 
     Args:
         hessian: (part, n, n).
@@ -284,7 +298,7 @@ def limit_noise_share(hessian, observed, smallest_share, rounding):
         rounding: Share of the trace of a matrix that is rounding.
     """
     parts, n = observed.shape[:2]
-    total, upper, trace = np.zeros((n, n)), np.zeros((n, n)), 0.0
+    total, upper, trace = zeros((n, n)), zeros((n, n)), 0.0
     for part in range(parts):
         for i in range(n):
             trace += observed[part, i, i]
@@ -292,13 +306,12 @@ def limit_noise_share(hessian, observed, smallest_share, rounding):
                 total[i, j] += hessian[part, i, j]
                 upper[i, j] += observed[part, i, j]
     if not trace > 0.0:
-        return hessian
+        return 0.0
     for i in range(n):
         upper[i, i] += rounding * trace
     smallest = smallest_ratio(total, upper)
     blend = (smallest_share - smallest) / max(1.0 - smallest, rounding)
-    blend = min(max(blend, 0.0), 1.0)
-    return hessian + blend * (observed - hessian)
+    return min(max(blend, 0.0), 1.0)
 
 
 class ResidualSums(NamedTuple):
@@ -334,8 +347,8 @@ def sum_residuals(T, center_a, center_b, P):
         P: Projection onto the directions in a in which the residual is measured.
     """
     count, square = 0.0, 0.0
-    residual, in_b = np.zeros(3), np.zeros(3)
-    rotation, square_rotation = np.zeros((3, 3)), np.zeros((3, 3))
+    residual, in_b = zeros(3), zeros(3)
+    rotation, square_rotation = zeros((3, 3)), zeros((3, 3))
     for f in range(len(T)):
         r = _residual(T[f], center_a, center_b)
         if not np.isfinite(r[0] + r[1] + r[2]):

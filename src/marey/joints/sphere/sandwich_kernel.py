@@ -2,9 +2,8 @@
 
 # mypy: ignore-errors
 
-import numpy as np
-
 from marey.joints.sphere.symmetric_kernel import pseudo_inverse
+from marey.numerics.arrays.new_kernel import zeros
 from marey.numerics.jit import lean, njit
 
 
@@ -40,12 +39,12 @@ def sum_influences(influence, max_windows, max_ratio):
             windows are used.
     """
     size = influence.shape[1]
-    seen = np.zeros((len(influence) + 1, size))
-    single, windowed = np.zeros((size, size)), np.zeros((size, size))
+    seen = zeros((len(influence) + 1, size))
+    single, windowed = zeros((size, size)), zeros((size, size))
     n = _keep_seen(influence, seen)
     if n == 0:
         return single
-    length, window = -(-n // max_windows), np.zeros(size)
+    length, window = -(-n // max_windows), zeros(size)
     for f in range(n):
         _add_square(seen[f], single)
         for i in range(size):

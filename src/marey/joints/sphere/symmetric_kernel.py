@@ -7,6 +7,7 @@ For matrices of at most six rows a call of LAPACK costs more than its arithmetic
 
 import numpy as np
 
+from marey.numerics.arrays.new_kernel import empty, zeros
 from marey.numerics.jit import inner, lean, njit
 from marey.numerics.vector3_kernel import set_diagonal
 
@@ -78,7 +79,7 @@ def pseudo_inverse(A, rcond):
         rcond: Share of the largest absolute eigenvalue below which one counts as zero.
     """
     n = len(A)
-    D, V, out = A.copy(), np.empty((n, n)), np.zeros((n, n))
+    D, V, out = A.copy(), empty((n, n)), zeros((n, n))
     diagonalise(D, V)
     smallest = rcond * largest_eigenvalue(D)
     for k in range(n):
@@ -94,7 +95,7 @@ def pseudo_inverse(A, rcond):
 def count_rank(A, rcond):
     """Return how many eigenvalues exceed a share of the largest, in absolute value."""
     n = len(A)
-    D, V = A.copy(), np.empty((n, n))
+    D, V = A.copy(), empty((n, n))
     diagonalise(D, V)
     smallest, rank = rcond * largest_eigenvalue(D), 0
     for k in range(n):
@@ -106,7 +107,7 @@ def count_rank(A, rcond):
 def smallest_ratio(A, B):
     """Return the smallest x^T A x / x^T B x of a symmetric A and a positive B."""
     n = len(A)
-    D, V, M = B.copy(), np.empty((n, n)), np.zeros((n, n))
+    D, V, M = B.copy(), empty((n, n)), zeros((n, n))
     diagonalise(D, V)
     for k in range(n):
         scale = 1.0 / np.sqrt(D[k, k])

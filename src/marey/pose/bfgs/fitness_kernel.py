@@ -34,6 +34,7 @@ from marey.articulated.limits_kernel import (
     torque_axis,
 )
 from marey.articulated.targets_kernel import sum_targets, weight_targets
+from marey.numerics.arrays.reference_kernel import by_reference
 from marey.numerics.jit import inner, njit
 from marey.numerics.vector3_kernel import (
     add_values,
@@ -49,6 +50,7 @@ IDENTITY = np.eye(3)
 ORIGIN = np.zeros(3)
 
 
+@by_reference
 class FitnessTerms(NamedTuple):
     """Terms of the fitness besides the targets, and the choice of unknowns."""
 

@@ -24,6 +24,7 @@ import numpy as np
 from marey.articulated.kinematics_kernel import place_node
 from marey.articulated.limits_kernel import hinge_quaternion
 from marey.articulated.targets_kernel import sum_targets, weight_targets
+from marey.numerics.arrays.reference_kernel import by_reference
 from marey.numerics.jit import FAST, lean, njit
 from marey.numerics.vector3_kernel import (
     copy_rows,
@@ -59,6 +60,7 @@ TINY_ANGLE = 1e-9
 """Change of an angle below which the alternation has converged, in radians."""
 
 
+@by_reference
 class BoneUncertainty(NamedTuple):
     """How well each bone was placed, in world axes, by node."""
 

@@ -4,6 +4,7 @@
 
 import numpy as np
 
+from marey.numerics.arrays.new_kernel import empty
 from marey.numerics.jit import njit
 from marey.numerics.vector3_kernel import set_vector
 
@@ -23,12 +24,12 @@ def fit_change_points(positions, weights, point, first, last, step):
         last: (path,) last frame.
         step: Distance of two edges of the grid, in frames.
     """
-    found = np.empty((len(point), 4))
+    found = empty((len(point), 4))
     longest = 0
     for path in range(len(point)):
         longest = max(longest, last[path] - first[path] + 1)
-    frames, weight = np.empty(longest), np.empty(longest)
-    centred = np.empty((longest, 3))
+    frames, weight = empty(longest), empty(longest)
+    centred = empty((longest, 3))
     for path in range(len(point)):
         n_known, total = 0, 0.0
         for frame in range(first[path], last[path] + 1):

@@ -4,6 +4,7 @@
 
 import numpy as np
 
+from marey.numerics.arrays.new_kernel import empty
 from marey.numerics.jit import njit
 
 
@@ -17,7 +18,7 @@ def most_likely_states(log_odds, change_cost):
     """
     n_frames, n_points = log_odds.shape
     states = np.empty((n_frames, n_points), dtype=np.bool_)
-    lead = np.empty(n_frames + 1)
+    lead = empty(n_frames + 1)
     for point in range(n_points):
         lead[0] = 0.0
         for frame in range(n_frames):

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.articulated.targets_kernel import write_marker_residuals
+from marey.numerics.arrays.new_kernel import empty
 from marey.numerics.jit import njit
 
 
@@ -31,7 +32,7 @@ class ScaleSettings(NamedTuple):
 @njit(cache=True)
 def _write_softness(targets, scale, settings):
     """Write the softness of the loss of every marker from the scales of the nodes."""
-    usual = np.empty(len(targets.column))
+    usual = empty(len(targets.column))
     for i in range(len(scale)):
         for k in range(targets.start[i], targets.start[i + 1]):
             usual[k] = scale[i]
@@ -57,7 +58,7 @@ def update_scales(problem, points, pose, settings, scale):
     """
     tree, targets, _ = problem
     chosen = ScaleSettings(*settings)
-    residual = np.empty((1, len(targets.column)))
+    residual = empty((1, len(targets.column)))
     write_marker_residuals(tree, targets, points, pose[0], pose[1], residual)
     for i in range(len(scale)):
         of_node = residual[0, targets.start[i] : targets.start[i + 1]]

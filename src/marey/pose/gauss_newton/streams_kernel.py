@@ -35,6 +35,7 @@ from marey.articulated.levenberg_marquardt_kernel import (
 )
 from marey.articulated.limits_kernel import limit_margin
 from marey.articulated.targets_kernel import confidence_of
+from marey.numerics.arrays.new_kernel import empty, zeros
 from marey.numerics.jit import inlined, lean, njit
 from marey.numerics.lanes_kernel import LANES
 from marey.numerics.vector3_kernel import copy_rows, fill, set_values
@@ -275,18 +276,20 @@ def _is_busy(status):
 @inlined
 def _begin_streams(ends, n_blocks):
     """Return the status of lanes before their first frames."""
-    after = np.zeros(LANES, dtype=np.int64)
-    for lane in range(1, LANES):
-        after[lane] = ends[lane - 1]
+    after, slot = np.zeros(LANES, dtype=np.int64), np.zeros(LANES, dtype=np.int64)
+    share = empty((LANES, n_blocks))
+    for lane in range(LANES):
+        after[lane], slot[lane] = ends[lane - 1] if lane > 0 else 0, -1
+        fill(share[lane], 1.0)
     return LaneStatus(
         after,
         ends,
         np.zeros(LANES, dtype=np.bool_),
-        np.full(LANES, -1),
+        slot,
         np.zeros(LANES, dtype=np.int64),
-        np.zeros(LANES),
-        np.zeros(LANES),
-        np.ones((LANES, n_blocks)),
+        zeros(LANES),
+        zeros(LANES),
+        share,
     )
 
 
@@ -345,7 +348,7 @@ def track_streams(
         out: As of `track_frames`, by place.
     """
     n = len(problem[0].parent)
-    rooms = np.empty((7, 3)), np.empty((5, n, 4)), np.empty(3)
+    rooms = empty((7, 3)), empty((5, n, 4)), empty(3)
     # Without allocations: references to every array of a tree would be counted.
     _track_lanes(
         problem,

@@ -18,6 +18,8 @@ from marey.articulated.lane_frames_kernel import MIN_SEEN_SHARE
 from marey.articulated.levenberg_marquardt_kernel import levenberg_marquardt
 from marey.articulated.limits_kernel import retract, write_change
 from marey.articulated.targets_kernel import confidence_of, total_weight_seen
+from marey.numerics.arrays.new_kernel import empty
+from marey.numerics.arrays.reference_kernel import by_reference, refer
 from marey.numerics.jit import inlined, lean, njit
 from marey.numerics.lanes_kernel import keep_apart
 from marey.numerics.vector3_kernel import (
@@ -40,6 +42,7 @@ With a higher one in the middle more limbs end in other minima. Chosen by hand."
 FULL_ROBUSTNESS = 2
 
 
+@by_reference
 class TrackSettings(NamedTuple):
     """How a skeleton is tracked."""
 
@@ -300,16 +303,30 @@ def track_frame(problem, seen, state, settings, path, out, info, scratch):
 @inlined
 def scratch_of(roots, rotations, difference, q):
     """Return scratch in (7, 3) and (5, node, 4) numbers, for a state with q."""
-    return TrackScratch(
-        origin=roots[0],
-        pose=(roots[1], q),
-        start=(roots[2], rotations[0]),
-        best=(roots[3], rotations[1]),
-        expected=(roots[4], rotations[2]),
-        predicted=(roots[5], rotations[3]),
-        new=(roots[6], rotations[4]),
-        difference=difference,
+    return refer(
+        TrackScratch(
+            roots[0],
+            (roots[1], q),
+            (roots[2], rotations[0]),
+            (roots[3], rotations[1]),
+            (roots[4], rotations[2]),
+            (roots[5], rotations[3]),
+            (roots[6], rotations[4]),
+            difference,
+        )
     )
+
+
+@lean
+def _track_in_order(problem, recording, order, now, settings, paths, out, rooms):
+    """Track the skeleton; see `track_frames`. `rooms` is the room of `scratch_of`."""
+    points, sensors = recording
+    root, q, info = out
+    scratch = scratch_of(rooms[0], rooms[1], rooms[2], now.q)
+    for f in order:
+        seen, path = (points[f], sensors[f]), (paths[0][f], paths[1][f])
+        pose = (root[f], q[f])
+        track_frame(problem, seen, now, settings, path, pose, info[f], scratch)
 
 
 @njit(cache=True, nogil=True)
@@ -331,13 +348,8 @@ def track_frames(problem, recording, order, state, settings, paths, out):
             are cost, weight seen, weight after robust weighting, steps, then the
             information on every block.
     """
-    points, sensors = recording
-    root, q, info = out
-    now = TrackState(*state)
     n = len(problem[0].parent)
-    roots, rotations, d = np.empty((7, 3)), np.empty((5, n, 4)), np.empty(3)
-    scratch = scratch_of(roots, rotations, d, now.q)
-    for f in order:
-        seen, path = (points[f], sensors[f]), (paths[0][f], paths[1][f])
-        pose = (root[f], q[f])
-        track_frame(problem, seen, now, settings, path, pose, info[f], scratch)
+    rooms = empty((7, 3)), empty((5, n, 4)), empty(3)
+    now = TrackState(*state)
+    # Without allocations: references to every array would be counted.
+    _track_in_order(problem, recording, order, now, settings, paths, out, rooms)

@@ -30,6 +30,7 @@ from marey.articulated.limits_kernel import (
     wrap_angle,
 )
 from marey.articulated.targets_kernel import sum_targets, weight_targets
+from marey.numerics.arrays.reference_kernel import by_reference
 from marey.numerics.jit import lean, njit
 from marey.numerics.vector3_kernel import (
     add_values,
@@ -50,6 +51,7 @@ MIN_RELATIVE_DECREASE = 1e-12
 IDENTITY = np.eye(3)
 
 
+@by_reference
 class SimulatedJoints(NamedTuple):
     """Addresses of the nodes in the simulator, and their stiffnesses."""
 
@@ -61,6 +63,7 @@ class SimulatedJoints(NamedTuple):
     limit_stiffness: float  # of a limit by inertia, in 1/s^2
 
 
+@by_reference
 class SoleForces(NamedTuple):
     """Soles in the simulator, and their forces, which persist from step to step."""
 

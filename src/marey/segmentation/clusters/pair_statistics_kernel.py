@@ -5,6 +5,7 @@
 import numpy as np
 from numba import prange
 
+from marey.numerics.arrays.new_kernel import empty
 from marey.numerics.jit import NO_WRAPPERS, njit
 from marey.numerics.median_kernel import select_between
 
@@ -29,7 +30,7 @@ def pair_spreads(positions, seen, pairs, n_neighbours, n_blocks, low, high, widt
     n_common = np.zeros(len(pairs), dtype=np.int64)
     for k in prange(len(pairs)):
         i, j = pairs[k]
-        buffer = np.empty(positions.shape[2] // n_neighbours)
+        buffer = empty(positions.shape[2] // n_neighbours)
         n = _distances(
             positions[i], positions[j], seen[i], seen[j], n_neighbours, buffer
         )
@@ -47,8 +48,8 @@ def _block_spread(distances, n_blocks, low, high, width):
     and the distance of its median from the median of all blocks.
     """
     n, total, count = len(distances), 0.0, 0
-    medians, ordered = np.empty(n_blocks), np.empty(n_blocks)
-    buffer = np.empty(n)
+    medians, ordered = empty(n_blocks), empty(n_blocks)
+    buffer = empty(n)
     for b in range(n_blocks):
         first, end = b * n // n_blocks, -(-(b + 1) * n // n_blocks)
         m = end - first
@@ -76,7 +77,7 @@ def _distances(a, b, seen_a, seen_b, n_neighbours, out):
 
     A sample counts if its middle frame shows both markers.
     """
-    n, near = 0, np.empty(n_neighbours)
+    n, near = 0, empty(n_neighbours)
     for k in range(len(out)):
         first = k * n_neighbours
         middle = first + n_neighbours // 2

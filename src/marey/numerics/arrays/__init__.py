@@ -1,0 +1,1 @@
+"""Arrays that kernels make and hand to each other."""
