@@ -11,7 +11,7 @@ import marey
 from marey.live import Frame, LivePose, SubjectPose
 from marey.live.labelling import (
     COASTING_FRAMES,
-    MAX_STARTS,
+    MAX_POINTS,
     PointLabeller,
     assign_points,
 )
@@ -86,12 +86,12 @@ def test_parts_are_not_searched_among_very_many_reflections(rng, monkeypatch):
         return np.zeros(3)
 
     monkeypatch.setattr("marey.live.labelling._common_step", common_step)
-    for n in (MAX_STARTS - 10, MAX_STARTS + 10):
+    for n in (MAX_POINTS - 10, MAX_POINTS + 10):
         labeller = PointLabeller()
         for i in range(3):
             labeller.label(bare(i, rng.uniform(-2.0, 2.0, (n, 3))))
     assert searched
-    assert max(searched) <= MAX_STARTS
+    assert max(searched) <= MAX_POINTS
 
 
 def test_a_marker_that_returns_has_its_name_again(walk, rng):

@@ -25,7 +25,7 @@ N_NEIGHBOURS = 6
 worse across joints. Chosen by hand."""
 
 
-MAX_STARTS = 64
+MAX_POINTS = 64
 """Points that are compared with those of the frame before as parts. Higher takes longer
 in a frame of many reflections."""
 
@@ -315,7 +315,7 @@ def _match_parts(
     point, the one after which most points are near places is its step.
     """
     found: dict[str, Float[Array, " 3"]] = {}
-    if max(len(points), len(places)) > MAX_STARTS:
+    if max(len(points), len(places)) > MAX_POINTS:
         return found
     places = dict(places)
     while min(len(points), len(places)) >= MIN_POSE_POINTS:

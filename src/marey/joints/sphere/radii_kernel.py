@@ -242,6 +242,22 @@ def expected_score(points, center, P, C, anchor):
     return out
 
 
+@inner
+def _add_markers(sums, score, gauss_newton):
+    """Return the cost of all markers; write the sums of score and information."""
+    cost, nothing = 0.0, (0.0, 0.0, 0.0)
+    set_vector(score, nothing)
+    for i in range(3):
+        set_vector(gauss_newton[i], nothing)
+    for m in range(len(sums.square)):
+        cost += sums.square[m]
+        for i in range(3):
+            score[i] += sums.score[m, i]
+            for j in range(3):
+                gauss_newton[i, j] += sums.gauss_newton[m, i, j]
+    return cost
+
+
 @njit(cache=True, error_model="numpy")
 def refine_center(points, center, P, rcond, tiny_step, max_iterations):
     """Return the nearby centre whose distances to each marker vary least.
@@ -260,21 +276,11 @@ def refine_center(points, center, P, rcond, tiny_step, max_iterations):
     best_center, total, score = center.copy(), empty((3, 3)), empty(3)
     for _ in range(max_iterations):
         sums = sum_radii(points, center, P)
-        cost = 0.0
-        for m in range(len(sums.square)):
-            cost += sums.square[m]
+        cost = _add_markers(sums, score, total)
         if not cost < best:
             break
         best = cost
         set_vector(best_center, center)
-        for i in range(3):
-            score[i] = 0.0
-            for m in range(len(sums.score)):
-                score[i] += sums.score[m, i]
-            for j in range(3):
-                total[i, j] = 0.0
-                for m in range(len(sums.gauss_newton)):
-                    total[i, j] += sums.gauss_newton[m, i, j]
         inverse, length = pseudo_inverse(total, rcond), 0.0
         for i in range(3):
             step = dot(inverse[i], score)
