@@ -126,7 +126,12 @@ def init_from_known_skeleton(
 
 
 def is_movable_girdle(problem: CalibrationProblem, segment: int) -> bool:
-    """Return whether a segment is a clavicle whose joint was estimated, not given."""
-    covariance = problem.skeleton.covariance[problem.segment_joint[segment]]
+    """Return whether a segment is a clavicle whose joint was estimated, not given.
+
+    One on a chest that was divided belongs to a whole person, whose bones all stay.
+    """
+    skeleton, joint = problem.skeleton, problem.segment_joint[segment]
     is_clavicle = problem.model.names[segment] in SHOULDER_GIRDLE
-    return is_clavicle and bool(np.isfinite(covariance).all())
+    is_divided = skeleton.kind[skeleton.parent[joint]] == "fixed"
+    is_known = bool(np.isfinite(skeleton.covariance[joint]).all())
+    return is_clavicle and is_known and not is_divided
