@@ -88,6 +88,21 @@ def test_parts_of_living_processes_and_of_other_machines_stay(target):
     assert elsewhere.exists()
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc")
+def test_parts_of_a_dead_process_that_nobody_waited_for_are_removed(target):
+    """Where no process waits for orphans, as in a container, they stay zombies."""
+    ended = subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE)
+    assert ended.stdout is not None
+    ended.stdout.read()  # until its end, without asking how it ended
+    part = target.parent / f".{socket.gethostname()}-{ended.pid}-{'0' * 16}.part"
+    part.touch()
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+    remove_abandoned.cache_clear()
+    write_atomic({target: [NEW]})
+    assert not part.exists()
+    ended.communicate()
+
+
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
 def test_a_file_that_is_replaced_keeps_its_permissions(target, mode):
     target.chmod(mode)

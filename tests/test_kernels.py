@@ -248,7 +248,7 @@ def test_kernels_of_a_module_that_is_gone_are_compiled_again(tmp_path, is_apart)
     if is_apart:
         (package / "marey/numerics/called_kernel.py").write_text(MULTIPLIES)
         caller = GIVES_TUPLE
-    for name in ("old", "new"):
+    for name in ("old", "newer"):
         numerics = package / "marey/numerics"
         (numerics / "old_kernel.py").unlink(missing_ok=True)
         (numerics / f"{name}_kernel.py").write_text(TUPLE)

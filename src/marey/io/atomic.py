@@ -143,12 +143,24 @@ def is_abandoned(part: Path) -> bool:
         return False
     if os.name == "nt":  # where signal 0 would end the process
         return time.time() - part.stat().st_mtime > ABANDONED_SECONDS
+    process = int(written_by["process"])
     try:
-        os.kill(int(written_by["process"]), 0)
+        os.kill(process, 0)
     except ProcessLookupError:
         return True
     except (OSError, OverflowError):
         return False
+    return _is_zombie(process)
+
+
+def _is_zombie(process: int) -> bool:
+    """Return whether a process has ended and nobody has asked how, where that is known.
+
+    In containers nobody may ever ask.
+    """
+    with suppress(OSError):
+        status = Path(f"/proc/{process}/stat").read_text(errors="replace")
+        return status.rpartition(")")[2].split()[0] == "Z"
     return False
 
 
