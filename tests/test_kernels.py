@@ -130,9 +130,11 @@ def write_kernel(folder, height):
 def call(folder, *, wanted="1", finish="", **variables):
     """Result, number of compilations and CPU of a process, and what it said.
 
-    With `finish` it writes the manifest, as `marey compile` does in the end.
+    With `finish` it writes the manifest, as `marey compile` does in the end. Bytecode
+    of a source of the same size and second would pass for that of a changed one.
     """
     environment = os.environ | {"PYTHONPATH": str(folder), "FINISH": finish}
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"
     environment.pop("NUMBA_CACHE_DIR", None)
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", CALL],
