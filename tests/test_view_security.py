@@ -618,6 +618,15 @@ def started(*command, **environment):
 ENDINGS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 
+@pytest.fixture
+def terminal():
+    """Programs that are started hear of a lost terminal, also if the tests do not."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("terminal")
 @pytest.mark.parametrize("signal_number", ENDINGS)
 def test_an_end_frees_the_port_and_leaves_nothing(folder, signal_number, tmp_path):
     """S15: Ctrl-C, being asked to end or losing the terminal, with a page open."""
@@ -651,6 +660,7 @@ def test_an_end_frees_the_port_and_leaves_nothing(folder, signal_number, tmp_pat
     process.stderr.close()
 
 
+@pytest.mark.usefixtures("terminal")
 @pytest.mark.parametrize("signal_number", ENDINGS[1:])
 def test_an_end_of_a_live_page_leaves_nothing(folder, signal_number, tmp_path):
     marey.write(marey.read(folder / "walk.bvh"), tmp_path / "walk.c3d")
