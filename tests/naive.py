@@ -433,9 +433,9 @@ def best_pose(skeleton, root, turns, points, sensors, sds):
 # --- bodies of markers ----------------------------------------------------------------
 
 
-def median_of_neighbours(values, n_neighbours):
+def moving_median(values, median_frames):
     """Median of the known values around each frame; NaN where it is not known."""
-    half = n_neighbours // 2
+    half = median_frames // 2
     return np.array(
         [
             np.nanmedian(values[max(f - half, 0) : f + half + 1])
@@ -446,7 +446,7 @@ def median_of_neighbours(values, n_neighbours):
     )
 
 
-def pair_statistics(points, n_blocks=10, n_neighbours=1):
+def pair_statistics(points, n_blocks=10, median_frames=1):
     """Spread and median of all distances, part by part of the take."""
     n_markers = points.shape[1]
     spread, distance = np.zeros((2, n_markers, n_markers))
@@ -455,7 +455,7 @@ def pair_statistics(points, n_blocks=10, n_neighbours=1):
             if i == j:
                 continue
             away = np.linalg.norm(points[:, i] - points[:, j], axis=-1)
-            away = median_of_neighbours(away, n_neighbours)
+            away = moving_median(away, median_frames)
             away = away[np.isfinite(away)]
             n = len(away)
             cuts = [b * n / n_blocks for b in range(n_blocks + 1)]

@@ -19,15 +19,14 @@ from marey.segmentation.labels.joint_names import (
     bones_of_names,
     parse_joint_names,
 )
+from marey.segmentation.labels.label_check import check_labels, swap_gains
 from marey.segmentation.labels.marker_sets import (
     ENTRY_POINTS,
     known_marker_sets,
     read_marker_set,
 )
 from marey.segmentation.labels.match import (
-    check_labels,
     recognise_marker_set,
-    swap_gains,
 )
 from marey.segmentation.labels.spelling import is_name, normalise_label
 from marey.segmentation.methods.labels import bodies_from_labels

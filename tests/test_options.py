@@ -10,7 +10,7 @@ import pytest
 import marey
 from marey.anatomy.renaming.schemes import find_scheme
 from marey.cli.commands.solve import SolveArguments
-from marey.cli.solve_output import read_toml
+from marey.cli.solve_output import read_section
 from marey.options import Options, choice, number, options_from
 from marey.pipeline.posing.holds import read_holds
 from marey.pipeline.posing.limits import read_limits
@@ -104,7 +104,7 @@ FILES_OF_OPTIONS = {
     "hold": ('[[hold]]\njoint = "LeftHand"', read_holds),
     "edits": ("version = 1", marey.read_edits),
     "template": ('[bodies]\nA = ["M1"]', read_template),
-    "tree": ('[tree]\nA = "B"', lambda path: read_toml(Path(path), "tree")),
+    "tree": ('[tree]\nA = "B"', lambda path: read_section(Path(path), "tree")),
     "names": ('Hips = "pelvis"\nUpperLeg = "thigh_#"', find_scheme),
 }
 """Text of a small file for an option, and the function that reads it."""

@@ -72,12 +72,12 @@ def same_partition(one, two):
 # --- distances ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_neighbours", [1, 3, 5])
-def test_pair_statistics_agree_with_naive_loops(n_neighbours, rng):
+@pytest.mark.parametrize("median_frames", [1, 3, 5])
+def test_pair_statistics_agree_with_naive_loops(median_frames, rng):
     points = rng.normal(size=(120, 7, 3))
     points[rng.random((120, 7)) < 0.2] = np.nan
-    stats = pair_statistics([points], n_neighbours=n_neighbours)
-    spread, distance = naive.pair_statistics(points, n_neighbours=n_neighbours)
+    stats = pair_statistics([points], median_frames=median_frames)
+    spread, distance = naive.pair_statistics(points, median_frames=median_frames)
     np.testing.assert_allclose(stats.spread, spread, atol=1e-12)
     np.testing.assert_allclose(stats.distance, distance, atol=1e-12)
 
@@ -127,7 +127,7 @@ def test_pair_statistics_have_no_direction_of_time(n_frames, rng):
     points = np.cumsum(rng.normal(size=(n_frames, 4, 3)), axis=0)
     points[rng.random((n_frames, 4)) < 0.1] = np.nan
     forward, backward = (
-        pair_statistics([path], n_neighbours=3) for path in (points, points[::-1])
+        pair_statistics([path], median_frames=3) for path in (points, points[::-1])
     )
     np.testing.assert_allclose(forward.spread, backward.spread, rtol=1e-12)
     np.testing.assert_allclose(forward.distance, backward.distance, rtol=1e-12)
@@ -145,7 +145,9 @@ def test_noise_that_is_independent_from_frame_to_frame_halves(rng):
     """The median of five normal values has 0.54 of their standard deviation."""
     points = 1e-3 * rng.normal(size=(3000, 2, 3))
     points[:, 1, 0] += 0.3
-    one, five = (pair_statistics([points], n_neighbours=n).spread[0, 1] for n in (1, 5))
+    one, five = (
+        pair_statistics([points], median_frames=n).spread[0, 1] for n in (1, 5)
+    )
     assert five == pytest.approx(0.536 * one, rel=0.1)
 
 

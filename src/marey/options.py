@@ -7,13 +7,16 @@ class SmoothOptions(Options):
     edges: str = choice("keep", "drop")
 """
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from math import inf, isfinite
 from numbers import Integral, Real
+from os import PathLike, fspath
+from pathlib import Path
 from typing import Any, TypeVar
 
-from marey.errors import OptionError
+from marey.errors import OptionError, reason
 
 Kind = TypeVar("Kind")
 Number = float | int
@@ -149,3 +152,16 @@ def _check_names(kind: type[Kind], given: Mapping[str, Any]) -> None:
         if name not in known:
             needed = f"one of {', '.join(known)}" if known else "no option at all"
             raise OptionError(name, found=value, needed=needed)
+
+
+def read_toml(option: str, path: str | PathLike[str]) -> Mapping[str, Any]:
+    """Return the content of a small TOML file that an option names.
+
+    Raises:
+        OptionError: If the file cannot be read or is not TOML.
+    """
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError) as error:
+        found = f"{fspath(path)} ({reason(error)})"
+        raise OptionError(option, found=found, needed="a TOML file") from error

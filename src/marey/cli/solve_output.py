@@ -1,6 +1,5 @@
 """Input files and output of `marey solve`."""
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -10,8 +9,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from marey.cli.application import render_cause, rich_table
-from marey.errors import OptionError, printable, reason
+from marey.errors import OptionError, printable
 from marey.io import read_skeleton
+from marey.options import read_toml
 from marey.report import Report, Table
 from marey.segmentation import Template, read_template
 from marey.skeleton import Skeleton
@@ -43,17 +43,13 @@ TITLES = {
 """Titles of tables in the terminal."""
 
 
-def read_toml(path: Path, section: str) -> Mapping[str, Any]:
+def read_section(path: Path, section: str) -> Mapping[str, Any]:
     """Return one section of a small TOML file.
 
     Raises:
         OptionError: If the file cannot be read or has no such section.
     """
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError) as error:
-        found = reason(error)
-        raise OptionError(str(path), found=found, needed="a TOML file") from error
+    content = read_toml(section, path)
     if not isinstance(content.get(section), dict):
         raise OptionError(
             str(path), found=list(content), needed=f"a section [{section}]"

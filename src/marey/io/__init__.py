@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from marey.errors import DataError, FormatError, OptionError
+from marey.errors import DataError, FormatError, OptionError, reason
 from marey.io import contract, registry
 from marey.io.atomic import check_target, write_atomic
 from marey.io.content import IN_TABLES, choose_content, content_of
@@ -36,6 +36,7 @@ from marey.io.losses import find_losses
 from marey.io.renaming import rename_thing
 from marey.io.scene import BodyMesh as BodyMesh
 from marey.io.scene import build_body_mesh as build_body_mesh
+from marey.io.text.encoding import BYTE_ORDER_MARKS, normalize_text
 from marey.motion import Motion
 from marey.report import Finding
 from marey.skeleton import Skeleton
@@ -402,10 +403,10 @@ def _read_head(path: Path) -> bytes:
         with path.open("rb") as handle:
             head = handle.read(contract.SNIFF_BYTES)
     except OSError as error:
-        found = error.strerror or str(error)
-        raise FormatError(path, expected="a readable file", found=found) from error
-    marked = head.startswith(contract.BYTE_ORDER_MARKS)
-    return contract.normalize_text(head) if marked else head
+        expected = "a readable file"
+        raise FormatError(path, expected=expected, found=reason(error)) from error
+    marked = head.startswith(BYTE_ORDER_MARKS)
+    return normalize_text(head) if marked else head
 
 
 def _find_format(name: str) -> Format:

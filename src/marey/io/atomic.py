@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from secrets import token_hex
 
-from marey.errors import OptionError, OutputError
+from marey.errors import OptionError, OutputError, reason
 
 PART_NAME = re.compile(r"\.(?P<host>.*)-(?P<process>\d+)-[0-9a-f]{16}\.part")
 """Name of a temporary file: who is writing it."""
@@ -174,8 +174,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def _write_error(path: Path, error: Exception) -> OutputError:
-    reason = getattr(error, "strerror", None) or error
-    return OutputError(f"{path}: not written, {reason}")
+    return OutputError(f"{path}: not written, {reason(error)}")
 
 
 def _sync_folder(folder: Path) -> None:

@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Literal, NoReturn, SupportsFloat
 
 import numpy as np
 
-from marey.errors import FormatError, OptionError
+from marey.errors import FormatError, OptionError, reason
 from marey.io import units_axes
+from marey.io.text.encoding import normalize_text
 from marey.motion import Motion
 from marey.numerics import Float, geometry
 from marey.options import Options, number
@@ -25,9 +26,6 @@ SNIFF_BYTES = 65536
 
 MAX_RATE_HZ = 1e6
 """Largest frame rate in hertz; larger rates are damage."""
-
-BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
-"""First bytes of UTF-16 (little and big endian) and UTF-8 text."""
 
 SHOWN_BY = {
     "markers": "a scene such as glb, usda or fbx, which has markers as objects",
@@ -249,7 +247,7 @@ class File(Notes):
         try:
             self.others[str(path)] = hash_file(path)
         except OSError as error:
-            self.fail(f"a readable file {path.name}", error.strerror, cause=error)
+            self.fail(f"a readable file {path.name}", reason(error), cause=error)
         return File(path, self.format, self.options, self.findings)
 
     def text(self) -> bytes:
@@ -493,24 +491,6 @@ def _is_plausible(what: str, stated: str) -> bool:
         return 0.0 < float(stated) <= MAX_RATE_HZ
     except ValueError:
         return False
-
-
-def normalize_text(data: bytes) -> bytes:
-    r"""Return text as UTF-8 bytes with \n line ends and no byte order mark."""
-    if data.startswith(BYTE_ORDER_MARKS[:2]):
-        data = data.decode("utf-16", "replace").encode()
-    data = data.removeprefix(BYTE_ORDER_MARKS[2])
-    if b"\r" in data:
-        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    return data
-
-
-def decode_text(data: bytes) -> str:
-    """Return a name or header line as text: UTF-8, else Latin-1."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
 
 
 def hash_file(path: Path) -> str:

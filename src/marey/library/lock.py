@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import IO
 
-from marey.errors import OutputError
+from marey.errors import OutputError, reason
 
 
 class SubjectLock:
@@ -29,7 +29,7 @@ class SubjectLock:
             file = self._path.open("ab")
         except OSError as error:
             raise OutputError(
-                f"{self._path}: cannot be made, {error.strerror}"
+                f"{self._path}: cannot be made, {reason(error)}"
             ) from error
         if not _try_lock(file):
             file.close()

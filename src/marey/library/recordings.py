@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from marey.errors import DataError, FormatError, MareyError, OptionError
+from marey.errors import DataError, FormatError, MareyError, OptionError, reason
 from marey.io import read, recognise
-from marey.io.contract import Format, decode_text, normalize_text
+from marey.io.contract import Format
 from marey.io.registry import formats
+from marey.io.text.encoding import decode_text, normalize_text
 from marey.library.records import SUFFIX
 
 READERS = ("read_take", "read_motion")
@@ -324,7 +325,7 @@ def read_subject_table(path: Path) -> list[tuple[str, str]]:
         is_toml = path.suffix.lower() == ".toml"
         rows = list(_toml_rows(text) if is_toml else _csv_rows(text))
     except OSError as error:
-        found = f"{path}: {error.strerror}"
+        found = f"{path}: {reason(error)}"
         raise OptionError("subjects", found=found, needed=needed) from None
     except ValueError as error:
         found = f"{path}: {error}"

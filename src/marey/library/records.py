@@ -24,7 +24,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from marey.errors import OptionError
+from marey.errors import OptionError, reason
 from marey.io.atomic import write_atomic, writing
 from marey.io.contract import hash_file
 from marey.io.formats.html import replace_surrogates, to_json
@@ -332,7 +332,7 @@ def describe_option(name: str, value: Any) -> Any:
         try:
             return {"file": value.name, "sha256": hash_file(value)}
         except OSError as error:
-            found = f"{value}: {error.strerror}"
+            found = f"{value}: {reason(error)}"
             raise OptionError(name, found=found, needed="a readable file") from None
     if value is None or isinstance(value, str | int | float | bool):
         return value

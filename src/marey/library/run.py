@@ -12,7 +12,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from marey.errors import OptionError, OutputError
+from marey.errors import OptionError, OutputError, reason
 from marey.io import format_for_suffix
 from marey.io.atomic import is_abandoned
 from marey.io.formats.parquet import import_pyarrow
@@ -237,7 +237,7 @@ def _make_out(out: Path) -> Path:
                 if part.is_dir() and is_abandoned(part):
                     shutil.rmtree(part, ignore_errors=True)
     except OSError as error:
-        raise OutputError(f"{out}: cannot be written, {error.strerror}") from error
+        raise OutputError(f"{out}: cannot be written, {reason(error)}") from error
     return out.resolve()
 
 

@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import parse_qsl
 
-from marey.errors import OptionError, StreamError
+from marey.errors import OptionError, StreamError, reason
 
 LOOPBACK = "127.0.0.1"
 
@@ -100,5 +100,5 @@ def socket_errors(address: Address, expected: str) -> Iterator[None]:
     except UnicodeError as error:
         raise StreamError(address.text, expected=expected, found="no host") from error
     except (OSError, OverflowError) as error:
-        found = getattr(error, "strerror", None) or str(error) or "silence"
+        found = reason(error) or "silence"
         raise StreamError(address.text, expected=expected, found=found) from error

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from marey.motion import Motion
-from marey.numerics import Array, Bool, Float
+from marey.numerics import Array, Bool, Float, Int
 from marey.numerics.robust import runs
 from marey.numerics.thresholds import CERTAIN_SD, MIN_POSE_POINTS, MOST
 from marey.pose.options import MAX_RMS_RESIDUAL_M, UNSEEN_S
@@ -136,8 +136,6 @@ def _never_seen(skeleton: Skeleton, joints: list[int]) -> Finding:
     """Return the finding about joints that are unknown in all frames.
 
     A bone with markers enough is unknown only relative to its parent, which is named.
-    Most bones of keypoints are unknown, because no single point shows a twist: that is
-    no fault of the recording.
     """
     n_markers = np.bincount(skeleton.marker_joint, minlength=skeleton.n_joints)
     causes = [
@@ -149,15 +147,13 @@ def _never_seen(skeleton: Skeleton, joints: list[int]) -> Finding:
     listed = ", ".join(names[:MAX_LISTED_EXAMPLES])
     if len(names) > MAX_LISTED_EXAMPLES:
         listed += f" and {len(names) - MAX_LISTED_EXAMPLES} more"
-    is_keypoints = len(causes) > skeleton.rotates.sum() / 2 and all(
-        n_markers[joint] <= 1 for joint in causes
-    )
-    severity: Severity = "info" if is_keypoints else "warning"
+    severity: Severity = "warning"
     message = (
         f"markers do not determine the rotation of {listed}, which is partly a guess "
         "in all frames: attach three markers off one line, or a sensor"
     )
-    if is_keypoints:
+    if _are_keypoints(skeleton, n_markers[causes]):
+        severity = "info"
         message = (
             f"single points do not show how {listed} turn about themselves, as usual "
             "for keypoints: attach three markers to each bone to see it"
@@ -165,6 +161,15 @@ def _never_seen(skeleton: Skeleton, joints: list[int]) -> Finding:
     return Finding(
         "joint-never-seen", "pose", severity, message, value=float(len(causes))
     )
+
+
+def _are_keypoints(skeleton: Skeleton, n_markers: Int[Array, " joint"]) -> bool:
+    """Return whether most bones are unknown and none of these has two markers.
+
+    Then a single point for each joint is all that was recorded: that is no fault.
+    """
+    most = len(n_markers) > skeleton.rotates.sum() / 2
+    return bool(most and (n_markers <= 1).all())
 
 
 def _joints_at_limits(

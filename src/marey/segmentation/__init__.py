@@ -32,7 +32,7 @@ from marey.segmentation.clusters.pair_statistics import (
 from marey.segmentation.clusters.spectral import spectral_labels as spectral_labels
 from marey.segmentation.common_bodies import with_common_bodies as with_common_bodies
 from marey.segmentation.contract import SegmentationTask, Suitability
-from marey.segmentation.labels.match import (
+from marey.segmentation.labels.label_check import (
     labels_contradict_motion as labels_contradict_motion,
 )
 from marey.segmentation.methods import overlap

@@ -28,9 +28,10 @@ MAX_TRUNK_SLOPE = float(np.sqrt(0.5))
 def name_quadruped(figure: NamingInput) -> Naming | None:
     """Return the names of an animal on four legs, None if the figure is none.
 
-    The four lowest leaves, all in the lower half, are the feet. The trunk must be
-    level, so that a person who bends down stays a person. The head is the highest other
-    leaf, and the front legs are the pair nearer to the head.
+    The four lowest leaves, all in the lower half, are the feet. Each must be nearer to
+    the ground than to the trunk, and the trunk level, so that a person who bends down
+    stays a person. The head is the highest other leaf, and the front legs are the pair
+    nearer to the head.
     """
     height = figure.heights(UP)
     leaves = sorted(figure.leaves, key=lambda body: float(height[body]))
@@ -41,17 +42,11 @@ def name_quadruped(figure: NamingInput) -> Naming | None:
     if pairs is None:
         return None
     head = max(others, key=lambda body: float(height[body]))
-    junctions = [figure.junction(pair, head) for pair in pairs]
-    sizes = [
-        len(figure.path(junction, foot)) - 1
-        for junction, pair in zip(junctions, pairs, strict=True)
-        for foot in pair
-    ]
+    legs = [leg for pair in pairs for leg in _legs(figure, pair, head)]
+    sizes = [len(leg) for leg in legs]
     if min(sizes) < 2 or abs(sizes[0] - sizes[1]) > 1 or abs(sizes[2] - sizes[3]) > 1:
         return None
-    if not all(
-        _stands(figure, leg) for pair in pairs for leg in _legs(figure, pair, head)
-    ):
+    if not all(_stands(figure, leg) for leg in legs):
         return None
     front, hind = sorted(pairs, key=lambda pair: _distance_to_head(figure, pair, head))
     trunk = _shoulders(figure, front, head) - _shoulders(figure, hind, head)

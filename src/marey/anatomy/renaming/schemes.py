@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from marey.anatomy import names as vrm
-from marey.errors import OptionError, reason
+from marey.errors import OptionError
+from marey.options import read_toml
 
 PARTS = (vrm.HIPS, vrm.HEAD, *vrm.ARM, *vrm.LEG)
 CHAINS = ("Trunk", vrm.NECK)
@@ -66,12 +67,7 @@ def find_scheme(name: str | PathLike[str]) -> TargetScheme:
     if path.suffix.lower() != ".toml":
         needed = f"one of {', '.join(known)}, or a TOML file"
         raise OptionError("names", found=str(name), needed=needed)
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError) as error:
-        found = reason(error)
-        raise OptionError("names", found=found, needed="a TOML file") from error
-    return _parse(content, str(path))
+    return _parse(read_toml("names", path), str(path))
 
 
 @cache

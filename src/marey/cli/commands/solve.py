@@ -123,7 +123,7 @@ class SolveArguments:
 
     def read_options(self) -> "SolveOptions":
         """Return the options of `marey.solve`, with the content of the files."""
-        from marey.cli.solve_output import read_marker_map, read_toml
+        from marey.cli.solve_output import read_marker_map, read_section
         from marey.edits import read_edits
         from marey.io import read_skeleton
         from marey.pipeline import SolveOptions
@@ -133,7 +133,7 @@ class SolveArguments:
         contents = {
             "skeleton": read_skeleton(self.skeleton) if self.skeleton else None,
             "template": read_marker_map(map_path) if map_path else None,
-            "tree": read_toml(self.tree, "tree") if self.tree else {},
+            "tree": read_section(self.tree, "tree") if self.tree else {},
             "edits": read_edits(self.edits) if self.edits else (),
             "ground": _number_or_word(self.ground),
             "segment": "auto" if bodies.isdecimal() else bodies,
@@ -190,7 +190,7 @@ def solve(
     from marey.anatomy.renaming import find_scheme
     from marey.cli.solve_output import (
         lengths_table,
-        read_toml,
+        read_section,
         render,
         report_data,
     )
@@ -207,7 +207,7 @@ def solve(
             inputs=tuple(map(str, files)),
         )
     find_scheme(writing.names or "vrm")
-    lengths = read_toml(measured, "lengths") if measured else {}
+    lengths = read_section(measured, "lengths") if measured else {}
     options = solving.read_options()
     takes = [read(file, **asdict(reading)) for file in files]
     with show_solve_progress("solving", messages.quiet) as report_stage:

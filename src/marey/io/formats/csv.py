@@ -16,18 +16,11 @@ from typing import Any
 import numpy as np
 
 from marey.io import contract
-from marey.io.contract import (
-    Facts,
-    File,
-    Format,
-    Output,
-    QuantityTable,
-    WriteOptions,
-    decode_text,
-)
+from marey.io.contract import Facts, File, Format, Output, QuantityTable, WriteOptions
 from marey.io.text import numbers
 from marey.io.text import take as tables
 from marey.io.text.columns import TableColumns, TableItem
+from marey.io.text.encoding import decode_text, normalize_text
 from marey.io.text.timing import note_frame_count
 from marey.take import Take
 
@@ -59,7 +52,7 @@ class CsvLayout:
 
 def sniff(head: bytes) -> bool:
     """Whether a file begins like a table: text, then lines of numbers."""
-    text = contract.normalize_text(head)
+    text = normalize_text(head)
     if b"\0" in text or not text.strip():
         return False
     if text.startswith(MAREY_COMMENT.encode()):

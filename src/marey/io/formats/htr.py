@@ -18,9 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marey.io import contract, segment_tree
-from marey.io.contract import Facts, File, Format, decode_text
+from marey.io import segment_tree
+from marey.io.contract import Facts, File, Format
 from marey.io.segment_tree import SegmentTree
+from marey.io.text.encoding import decode_text, normalize_text
 from marey.io.text.header import split_cells
 from marey.io.text.numbers import (
     MAX_NUMBER,
@@ -118,7 +119,7 @@ class HtrSection:
 
 def sniff(head: bytes) -> bool:
     """Whether a file begins like an HTR."""
-    text = COMMENT.sub(b"", contract.normalize_text(head)).lstrip()
+    text = COMMENT.sub(b"", normalize_text(head)).lstrip()
     return text[:8].lower() == b"[header]" and b"filetype" in text[:4096].lower()
 
 

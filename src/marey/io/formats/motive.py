@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from marey.io import contract
 from marey.io.contract import Facts, File, Format
 from marey.io.text import numbers, timing
+from marey.io.text.encoding import decode_text, normalize_text
 from marey.io.text.names import name_all, split_subjects
 from marey.io.text.rotations import rotations_from_quaternions
 from marey.io.units_axes import parse_unit
@@ -81,7 +81,7 @@ class MotiveHeader:
 
 def sniff(head: bytes) -> bool:
     """Whether a file begins like a Motive CSV."""
-    text = contract.normalize_text(head).lstrip().replace(b'"', b"")
+    text = normalize_text(head).lstrip().replace(b'"', b"")
     return text[: len(MAGIC)].lower() == MAGIC
 
 
@@ -160,7 +160,7 @@ def _cells(file: File, line: bytes, number: int) -> list[str]:
     """Return the cells of a header line, at least one."""
     numbers.check_width(file, line, b",", number)
     try:
-        cells = next(csv.reader([contract.decode_text(line)]), [])
+        cells = next(csv.reader([decode_text(line)]), [])
     except csv.Error as error:
         file.fail("cells between commas", error, line=number)
     return [cell.strip() for cell in cells] or [""]

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from marey.io import contract
 from marey.io.contract import Facts, File, Format
 from marey.io.text import names, numbers, timing
+from marey.io.text.encoding import decode_text, normalize_text
 from marey.io.text.header import TableHeader
 from marey.io.text.rotations import repair_rotations
 from marey.numerics import Float, geometry
@@ -40,7 +40,7 @@ BODY_COLUMNS = (*AXES, *ANGLES, "Residual", *MATRIX)
 
 def sniff(head: bytes) -> bool:
     """Whether a file begins like a TSV of Qualisys."""
-    return SIGNATURE.match(contract.normalize_text(head)) is not None
+    return SIGNATURE.match(normalize_text(head)) is not None
 
 
 def read_take(file: File) -> Take:
@@ -77,7 +77,7 @@ def _read_header(file: File, text: bytes) -> tuple[TableHeader, tuple[Event, ...
     lines = text.split(b"\n", MAX_HEADER_LINES)[:MAX_HEADER_LINES]
     for number, line in enumerate(lines, 1):
         numbers.check_width(file, line, b"\t", number)
-        row = contract.decode_text(line).split("\t")
+        row = decode_text(line).split("\t")
         cells = [cell.strip() for cell in row]
         key, values = _key(cells)
         if not key and any(cells):

@@ -6,7 +6,8 @@ from typing import Any, get_args
 import numpy as np
 
 from marey.errors import DataError
-from marey.io.contract import File, Format, Output, WriteOptions, decode_text
+from marey.io.contract import File, Format, Output, WriteOptions
+from marey.io.text.encoding import decode_text
 from marey.skeleton import Kind, Skeleton
 
 VERSION_KEY = "marey_skeleton"

@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from marey.io import contract
-from marey.io.contract import Facts, File, Format, Output, WriteOptions, decode_text
+from marey.io.contract import Facts, File, Format, Output, WriteOptions
 from marey.io.formats import osim
 from marey.io.losses import find_losses
 from marey.io.text import numbers, timing
+from marey.io.text.encoding import decode_text, normalize_text
 from marey.io.text.header import TableHeader, delimiter_of, split_cells
 from marey.io.text.names import split_subjects, unique_names
 from marey.io.text.rotations import rotations_from_quaternions
@@ -50,7 +51,7 @@ PRECISION_M = 1e-9
 
 def sniff(head: bytes) -> bool:
     """Whether a file begins like a storage table."""
-    text = contract.normalize_text(head)
+    text = normalize_text(head)
     return b"\0" not in text and END.search(text) is not None
 
 

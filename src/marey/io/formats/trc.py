@@ -14,9 +14,9 @@ from typing import NoReturn
 
 import numpy as np
 
-from marey.io import contract
-from marey.io.contract import Facts, File, Format, Output, WriteOptions, decode_text
+from marey.io.contract import Facts, File, Format, Output, WriteOptions
 from marey.io.text import names, numbers, timing
+from marey.io.text.encoding import decode_text, normalize_text
 from marey.io.text.header import HEAD_BYTES, TableHeader, delimiter_of, split_cells
 from marey.io.text.take import marker_table
 from marey.io.units_axes import parse_unit
@@ -65,7 +65,7 @@ class Trc:
 
 def sniff(head: bytes) -> bool:
     """Whether a file begins like a TRC."""
-    return contract.normalize_text(head).lstrip()[: len(MAGIC)].lower() == MAGIC
+    return normalize_text(head).lstrip()[: len(MAGIC)].lower() == MAGIC
 
 
 def load(path: str | PathLike[str]) -> Trc:

@@ -1,7 +1,6 @@
 """Which columns of a table belong to one marker or sensor: by a map or by names."""
 
 import re
-import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,6 +10,7 @@ from typing import Any
 
 from marey.errors import OptionError
 from marey.numerics.geometry import euler_axes
+from marey.options import read_toml
 
 COLUMN_COUNTS = {
     "position": (3,),
@@ -104,7 +104,7 @@ def columns_from_map(
     Raises:
         OptionError: If the map is not TOML, or names columns that are not there.
     """
-    content = given if isinstance(given, Mapping) else _toml(Path(given))
+    content = given if isinstance(given, Mapping) else read_toml("columns", given)
     _refuse_unknown("columns", content, ("markers", "sensors", "time", *FACTS))
     items = [
         _item(str(name), spec, names)
@@ -122,13 +122,6 @@ def _refuse_unknown(
     unknown = sorted(set(content) - set(known))
     if unknown:
         raise OptionError(what, found=unknown, needed=", ".join(known))
-
-
-def _toml(path: Path) -> Mapping[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise OptionError("columns", found=str(error), needed="a TOML file") from error
 
 
 def _item(name: str, spec: Any, names: Sequence[str]) -> TableItem:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from marey.io.contract import decode_text
+from marey.io.text.encoding import decode_text
 from marey.io.text.numbers import parse_number
 
 HEAD_BYTES = 2**16

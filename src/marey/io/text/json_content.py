@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from marey.io.contract import File, decode_text
+from marey.io.contract import File
+from marey.io.text.encoding import decode_text
 
 
 def load_json(file: File, path: Path) -> Any:

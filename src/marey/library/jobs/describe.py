@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from marey.errors import FormatError
+from marey.errors import FormatError, reason
 from marey.io import read
 from marey.io.contract import hash_file
 from marey.numerics import Float
@@ -32,8 +32,8 @@ def describe_take(library: str, name: str, known: Mapping[str, Any]) -> dict[str
     try:
         sha256 = hash_file(path)
     except OSError as error:
-        found = error.strerror or str(error)
-        raise FormatError(path, expected="a readable file", found=found) from None
+        expected = "a readable file"
+        raise FormatError(path, expected=expected, found=reason(error)) from None
     if known.get("inputs") == {name: sha256}:
         return dict(known)
     take = read(path)

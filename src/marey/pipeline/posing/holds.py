@@ -9,7 +9,7 @@ import numpy as np
 from marey.errors import OptionError
 from marey.motion import Motion
 from marey.numerics import Float, geometry
-from marey.pipeline.posing.limits import read_table
+from marey.options import read_toml
 from marey.pose.contact.holds import Hold, find_holds
 from marey.report import Finding, mark_name
 
@@ -33,7 +33,7 @@ def read_holds(source: HoldSource) -> str | tuple[HoldRow, ...]:
     if isinstance(source, str) and source in HOLD_WORDS:
         return source
     if isinstance(source, str | PathLike):
-        rows = read_table(source, "hold").get("hold", ())
+        rows = read_toml("hold", source).get("hold", ())
     else:
         rows = source
     if not isinstance(rows, Sequence) or not len(rows):

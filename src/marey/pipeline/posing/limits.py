@@ -1,9 +1,7 @@
 """Limits of joints that the options of a solve ask for."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
-from os import PathLike, fspath
-from pathlib import Path
+from os import PathLike
 from typing import Any
 
 from marey.anatomy.limits import (
@@ -15,7 +13,8 @@ from marey.anatomy.limits import (
     widened_human_ranges,
 )
 from marey.anatomy.names import is_person
-from marey.errors import OptionError, reason
+from marey.errors import OptionError
+from marey.options import read_toml
 from marey.report import Finding, mark_name
 from marey.skeleton import Skeleton
 
@@ -37,21 +36,8 @@ def read_limits(source: LimitSource) -> Mapping[str, JointRange]:
         return widened_human_ranges()
     if source == "none":
         return {}
-    table = source if isinstance(source, Mapping) else read_table(source, "limits")
+    table = source if isinstance(source, Mapping) else read_toml("limits", source)
     return parse_ranges(table)
-
-
-def read_table(path: str | PathLike[str], option: str) -> Mapping[str, Any]:
-    """Return the content of a small TOML file.
-
-    Raises:
-        OptionError: If the file cannot be read.
-    """
-    try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError) as error:
-        found = f"{fspath(path)} ({reason(error)})"
-        raise OptionError(option, found=found, needed="a TOML file") from error
 
 
 def limit_skeletons(

@@ -23,7 +23,7 @@ from marey.segmentation.clusters.overlap import overlapping_bodies, owning_bodie
 from marey.segmentation.clusters.pair_statistics import (
     INTERCEPT,
     MIN_GAIN,
-    WHITE_NEIGHBOURS,
+    WHITE_MEDIAN_FRAMES,
     Members,
     PairStats,
     has_white_noise,
@@ -114,10 +114,10 @@ def try_clusterings(
 ) -> list[Clustering]:
     """Return the clusterings of unlabelled markers that the choice is among."""
     errors = PredictionErrors(takes, stats) if errors is None else errors
-    n_neighbours = WHITE_NEIGHBOURS if has_white_noise(stats, takes) else 1
+    median_frames = WHITE_MEDIAN_FRAMES if has_white_noise(stats, takes) else 1
     return [
         clustering
-        for some in (stats, pair_statistics(takes, LONG_BLOCKS, n_neighbours))
+        for some in (stats, pair_statistics(takes, LONG_BLOCKS, median_frames))
         for clustering in _clusterings(some, errors)
     ]
 

@@ -94,9 +94,9 @@ block."""
 Q05_Q95_SD = NormalDist().inv_cdf(Q95) - NormalDist().inv_cdf(Q05)
 """Standard deviations of a normal distribution between these quantiles."""
 
-WHITE_NEIGHBOURS = 5
-"""Consecutive frames whose median distance is used where noise is white. More hide more
-noise, and fast motion. Chosen on generated walks with 1 mm of white noise; of 81
+WHITE_MEDIAN_FRAMES = 5
+"""Frames of the median filter of distances where noise is white. More hide more noise,
+and fast motion. Chosen on generated walks with 1 mm of white noise; of 81
 recordings one has mostly white noise, so that they decided nothing."""
 
 WHITE_MEDIAN_VARIANCE = 0.287
@@ -195,7 +195,7 @@ def _fill_with_median(values: Float[Array, " marker"]) -> Float[Array, " marker"
 def pair_statistics(
     takes: Sequence[Float[Array, "_ marker 3"]],
     n_blocks: int = N_BLOCKS,
-    n_neighbours: int = 1,
+    median_frames: int = 1,
 ) -> PairStats:
     """Return the robust spread and the median of the distance of every pair.
 
@@ -208,12 +208,12 @@ def pair_statistics(
     Args:
         takes: Positions of the same markers, in metres, NaN where unseen.
         n_blocks: Number of blocks of time.
-        n_neighbours: Frames around each sampled one, itself included, whose median
-            distance is used: an odd number. More hide fast motion and white noise.
+        median_frames: Width of a median filter of the distances: an odd number of
+            frames. More hide fast motion and white noise.
     """
     n_markers = takes[0].shape[1]
     pairs = np.stack(np.triu_indices(n_markers, 1), axis=1)
-    spread, distance = _spreads(takes, pairs, n_blocks, n_neighbours)
+    spread, distance = _spreads(takes, pairs, n_blocks, median_frames)
     return PairStats(_symmetric(spread, n_markers), _symmetric(distance, n_markers))
 
 
@@ -222,17 +222,16 @@ def has_white_noise(
 ) -> bool:
     """Return whether most of the usual noise is independent from frame to frame.
 
-    The median over consecutive frames reduces that part of the variance and keeps what
-    lasts. The noise is that of each marker's pair of smallest spread; points that are
-    computed have none.
+    A median filter reduces that part of the variance and keeps what lasts. The noise is
+    that of each marker's pair of smallest spread; points that are computed have none.
     """
-    nearest = stats.known_spread.argmin(axis=1)
+    of_pairs = stats.known_spread
+    nearest, spread = of_pairs.argmin(axis=1), of_pairs.min(axis=1)
     pairs = np.stack([np.arange(len(nearest)), nearest], axis=1)
-    spread = stats.known_spread.min(axis=1)
     noisy = np.isfinite(spread) & (spread > stats.min_noise)
     if not noisy.any():
         return False
-    smoothed, _ = _spreads(takes, pairs[noisy], N_BLOCKS, WHITE_NEIGHBOURS)
+    smoothed, _ = _spreads(takes, pairs[noisy], N_BLOCKS, WHITE_MEDIAN_FRAMES)
     kept = float(np.median(smoothed / spread[noisy]))
     return kept**2 < 0.5 * (1.0 + WHITE_MEDIAN_VARIANCE)
 
@@ -241,12 +240,12 @@ def _spreads(
     takes: Sequence[Float[Array, "_ marker 3"]],
     pairs: Int[Array, "pair 2"],
     n_blocks: int,
-    n_neighbours: int,
+    median_frames: int,
 ) -> tuple[Float[Array, " pair"], Float[Array, " pair"]]:
     """Return spread and median distance of pairs in metres; NaN if too few frames."""
     from marey.segmentation.clusters.pair_statistics_kernel import pair_spreads
 
-    offsets = np.arange(n_neighbours) - n_neighbours // 2
+    offsets = np.arange(median_frames) - median_frames // 2
     variance, distance, weight_sum = np.zeros((3, len(pairs)))
     for points in takes:
         frames = symmetric_sample(len(points), MAX_FRAMES)
@@ -256,7 +255,7 @@ def _spreads(
         positions = np.moveaxis(points[near.clip(0, len(points) - 1)], 0, -1).copy()
         seen = np.isfinite(positions).all(axis=1) & within
         spread, median, n_common = pair_spreads(
-            positions, seen, pairs, n_neighbours, n_blocks, Q05, Q95, Q05_Q95_SD
+            positions, seen, pairs, median_frames, n_blocks, Q05, Q95, Q05_Q95_SD
         )
         weight = np.where(n_common >= MIN_SAMPLES, n_common, 0)
         variance += weight * np.nan_to_num(spread) ** 2

@@ -11,15 +11,15 @@ from marey.numerics.median_kernel import select_between
 
 
 @njit(cache=True, parallel=True)
-def pair_spreads(positions, seen, pairs, n_neighbours, n_blocks, low, high, width):
+def pair_spreads(positions, seen, pairs, median_frames, n_blocks, low, high, width):
     """Return spread, median and number of common frames of each pair's distance.
 
     Args:
-        positions: (marker, 3, frame) in metres, arbitrary where unseen: the sampled
-            frames, each among as many consecutive ones as are neighbours.
+        positions: (marker, 3, frame) in metres, arbitrary where unseen: for each
+            sample the consecutive frames of the median filter.
         seen: (marker, frame) whether the marker was seen.
         pairs: (pair, 2) the markers of each pair.
-        n_neighbours: Consecutive frames whose median distance is that of a sample.
+        median_frames: Frames of the median filter of the distances.
         n_blocks: Number of blocks of equal length that the frames are divided into. A
             frame on a bound belongs to both blocks, so that time has no direction.
         low: Lower quantile, 0 to 1.
@@ -30,9 +30,9 @@ def pair_spreads(positions, seen, pairs, n_neighbours, n_blocks, low, high, widt
     n_common = np.zeros(len(pairs), dtype=np.int64)
     for k in prange(len(pairs)):
         i, j = pairs[k]
-        buffer = empty(positions.shape[2] // n_neighbours)
+        buffer = empty(positions.shape[2] // median_frames)
         n = _distances(
-            positions[i], positions[j], seen[i], seen[j], n_neighbours, buffer
+            positions[i], positions[j], seen[i], seen[j], median_frames, buffer
         )
         n_common[k] = n
         if n > 0:
@@ -72,19 +72,19 @@ def _block_spread(distances, n_blocks, low, high, width):
 
 
 @njit(cache=True, **NO_WRAPPERS)
-def _distances(a, b, seen_a, seen_b, n_neighbours, out):
+def _distances(a, b, seen_a, seen_b, median_frames, out):
     """Write the median distance of each sample's common frames; return their number.
 
     A sample counts if its middle frame shows both markers.
     """
-    n, near = 0, empty(n_neighbours)
+    n, near = 0, empty(median_frames)
     for k in range(len(out)):
-        first = k * n_neighbours
-        middle = first + n_neighbours // 2
+        first = k * median_frames
+        middle = first + median_frames // 2
         if not (seen_a[middle] and seen_b[middle]):
             continue
         m = 0
-        for f in range(first, first + n_neighbours):
+        for f in range(first, first + median_frames):
             if seen_a[f] and seen_b[f]:
                 x, y, z = a[0, f] - b[0, f], a[1, f] - b[1, f], a[2, f] - b[2, f]
                 near[m] = np.sqrt(x * x + y * y + z * z)

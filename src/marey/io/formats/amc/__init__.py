@@ -10,14 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-from marey.io import contract
-from marey.io.contract import Facts, File, Format, decode_text
+from marey.io.contract import Facts, File, Format
 from marey.io.formats.asf import read as acclaim
 from marey.io.formats.asf.read import ROOT, AsfFile, AsfSkeleton
 from marey.io.formats.asf.write import write_motion
 from marey.io.losses import LOST_BY_MOTIONS
 from marey.io.segment_tree import MAX_STILL_TRANSLATION_M
 from marey.io.text import numbers
+from marey.io.text.encoding import decode_text, normalize_text
 from marey.io.text.numbers import BLANK
 from marey.io.text.rotations import rotations_from_channels
 from marey.io.text.timing import note_frame_count, parse_rate
@@ -78,7 +78,7 @@ class AmcChannels:
 
 def sniff(head: bytes) -> bool:
     """Whether a file begins like an AMC."""
-    return bool(SIGNATURE.search(contract.normalize_text(head)))
+    return bool(SIGNATURE.search(normalize_text(head)))
 
 
 def read_motion(file: File) -> Motion:

@@ -6,9 +6,10 @@ stated; Y is usual in the CMU database. An AMC file holds the motion.
 
 import re
 
-from marey.io.contract import File, Format, normalize_text
+from marey.io.contract import File, Format
 from marey.io.formats.asf.read import convert_skeleton, decide_unit, read_asf
 from marey.io.formats.asf.write import write_skeleton
+from marey.io.text.encoding import normalize_text
 from marey.skeleton import Skeleton
 
 SIGNATURE = re.compile(

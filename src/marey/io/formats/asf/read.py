@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marey.io.contract import File, decode_text
+from marey.io.contract import File
 from marey.io.segment_tree import KINDS
+from marey.io.text.encoding import decode_text
 from marey.io.text.names import make_unique
 from marey.io.text.numbers import MAX_NUMBER, parse_number
 from marey.io.units_axes import METRES_PER_UNIT, metres_per_unit, rotation_to_z_up

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from marey.io import contract, segment_tree
-from marey.io.contract import Facts, File, Format, Output, WriteOptions, decode_text
+from marey.io.contract import Facts, File, Format, Output, WriteOptions
 from marey.io.formats.bvh.hierarchy import BvhJoint, parse_hierarchy
 from marey.io.losses import LOST_BY_MOTIONS
 from marey.io.text import numbers, rotations
+from marey.io.text.encoding import decode_text, normalize_text
 from marey.io.text.names import (
     make_unique,
     printable_name,
@@ -68,7 +69,7 @@ class BvhTree:
 
 def sniff(head: bytes) -> bool:
     """Whether a file begins like a BVH."""
-    return contract.normalize_text(head).lstrip()[:9].upper() == b"HIERARCHY"
+    return normalize_text(head).lstrip()[:9].upper() == b"HIERARCHY"
 
 
 def read_motion(file: File) -> Motion:

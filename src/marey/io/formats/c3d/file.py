@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from marey.errors import FormatError
-from marey.io.contract import File, decode_text
+from marey.io.contract import File
 from marey.io.formats.c3d.data import read_analog, read_points, read_poses
 from marey.io.formats.c3d.encoding import PROCESSORS, C3dEncoding, Processor
 from marey.io.formats.c3d.layout import C3dHeader, C3dLayout, decide_layout
@@ -20,6 +20,7 @@ from marey.io.formats.c3d.parameters import (
     C3dParameters,
     parse_parameters,
 )
+from marey.io.text.encoding import decode_text
 from marey.numerics import Float, UInt8
 from marey.report import Finding
 from marey.take import Event

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 
 from marey.errors import DataError
-from marey.io.contract import decode_text
 from marey.io.formats.c3d.encoding import C3dEncoding
+from marey.io.text.encoding import decode_text
 
 ParameterKind = Literal["char", "byte", "integer", "real"]
 

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from marey.io import contract
-from marey.io.contract import Facts, File, Format, decode_text
+from marey.io.contract import Facts, File, Format
 from marey.io.text import numbers
+from marey.io.text.encoding import decode_text, normalize_text
 from marey.io.text.names import split_subjects, unique_names
 from marey.numerics import Float
 from marey.take import Take
@@ -29,7 +30,7 @@ Column = tuple[str, str]
 
 def sniff(head: bytes) -> bool:
     """Whether a file begins like a table of DeepLabCut or Anipose."""
-    lines = decode_text(contract.normalize_text(head)).split("\n")[: len(TITLE_LINES)]
+    lines = decode_text(normalize_text(head)).split("\n")[: len(TITLE_LINES)]
     first = lines[0].split(",")
     if first[0] == TITLE_LINES[0]:
         return any(line.startswith("coords,") for line in lines)
