@@ -129,9 +129,9 @@ def synchronise_sensors(take: Take, offset: TimeOffset | None) -> Take:
     poses are interpolated (`marey.numerics.resampling.resample_poses`).
     """
     finding = _offset_finding(take, offset)
-    source = replace(take.source, findings=(*take.source.findings, finding))
+    take = take.with_findings(finding)
     if offset is None or not offset.is_significant:
-        return replace(take, source=source)
+        return take
     return replace(
         take,
         T_world_sensor=resample_poses(take.T_world_sensor, offset.seconds * take.rate),

@@ -18,7 +18,7 @@ from marey.numerics import Array, Float, geometry
 from marey.numerics.thresholds import FEW
 from marey.report import Finding
 from marey.rig import name_bodies
-from marey.tree import Tree, breadth_first_order
+from marey.tree import Tree, breadth_first_order, children_of
 
 JoinedBodies = tuple[tuple[Bodies, ...], JointFits, Tree]
 """Bodies of takes of one kind, their joints and their tree."""
@@ -106,7 +106,7 @@ def _match_neighbour(
 
 
 def _neighbours(tree: Tree, body: int) -> list[int]:
-    children = np.flatnonzero(tree.parent == body).tolist()
+    children = children_of(tree.parent, body)
     return children if tree.parent[body] < 0 else [int(tree.parent[body]), *children]
 
 

@@ -26,6 +26,7 @@ from marey.pose.physics.soles import Soles, find_soles
 from marey.pose.trace import PoseTrace
 from marey.skeleton import Skeleton
 from marey.take import Take
+from marey.tree import children_of
 
 if TYPE_CHECKING:
     from marey.articulated.targets_kernel import Targets
@@ -205,7 +206,7 @@ def _neutral_posture(
 
 def _rotation_to_down(skeleton: Skeleton, joint: int) -> Float[Array, " 4"]:
     """Return the rotation that points a bone down."""
-    children = np.flatnonzero(skeleton.parent == joint)
+    children = children_of(skeleton.parent, joint)
     bone = skeleton.offset[children].sum(axis=0)
     axis = np.cross(bone, DOWN)
     sine = float(np.linalg.norm(axis))
