@@ -50,7 +50,7 @@ def lengths(
     bones = np.flatnonzero((found.parent >= 0) & ~found.is_end)
     if not len(bones):
         raise DataError("lengths", found="no bones between joints", needed="some")
-    known = _measured(found, bones, measured)
+    known = _measured_lengths(found, bones, measured)
     figure = style.new_figure(6.4, 0.2 * len(bones) + 1.0)
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(1.15, 1))
     _draw_bars(left, found, bones, known)
@@ -136,7 +136,7 @@ def _draw_errors(
     axes.set_xlabel("calculated minus measured, mm")
 
 
-def _measured(
+def _measured_lengths(
     found: Skeleton,
     bones: Int[Array, " bone"],
     measured: Mapping[str, float] | Skeleton | None,

@@ -143,11 +143,11 @@ def _never_seen(skeleton: Skeleton, joints: list[int]) -> Finding:
         for joint in joints
         if n_markers[joint] < MIN_POSE_POINTS or skeleton.parent[joint] not in joints
     ]
-    names = [mark_name(skeleton.names[joint]) for joint in causes]
+    listed = list_examples([mark_name(skeleton.names[joint]) for joint in causes])
     severity: Severity = "warning"
     message = (
-        f"markers do not determine the rotation of {list_examples(names)}, which is "
-        "partly a guess in all frames: attach three markers off one line, or a sensor"
+        f"markers do not determine the rotation of {listed}, which is partly a guess "
+        "in all frames: attach three markers off one line, or a sensor"
     )
     if _are_keypoints(skeleton, n_markers[causes]):
         severity = "info"

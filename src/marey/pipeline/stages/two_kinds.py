@@ -44,13 +44,13 @@ def match_sensor_takes(
             T_world_body=one.T_world_body @ geometry.inverse(T_body_sensor),
             T_body_sensor=T_body_sensor,
             parents={},
-            findings=(*one.findings, *map(_unmatched, unknown)),
+            findings=(*one.findings, *map(_unmatched_finding, unknown)),
         )
         for one in joined[0]
     )
 
 
-def _unmatched(name: str) -> Finding:
+def _unmatched_finding(name: str) -> Finding:
     message = (
         "no body of markers in the other takes is this one: it is known from its sensor"
     )

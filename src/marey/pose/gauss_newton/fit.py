@@ -271,7 +271,7 @@ class GaussNewtonSolver(PoseSolver):
         best = choose_by_limb(self, recording, solutions, prior)
         self._refine(recording, best)
         frames = bridge_gaps(self, recording, forward, backward, best)
-        best.q[frames] = self.clamped(best.q[frames])
+        best.q[frames] = self.within_limits(best.q[frames])
         best.info[:, 3] += forward.info[:, 3] + backward.info[:, 3]
         return best.continuous()
 
@@ -447,7 +447,7 @@ class GaussNewtonSolver(PoseSolver):
         step_sd = self.options.smooth / self.rate**2
         smooth_poses(draw, smooth, trace.information, self.settings.prior, step_sd)
         smooth.information[:] = trace.information
-        smooth.q[:] = self.clamped(smooth.q)
+        smooth.q[:] = self.within_limits(smooth.q)
         return smooth
 
     def _blend_before_reappearance(self, trace: PoseTrace) -> PoseTrace:
@@ -462,7 +462,9 @@ class GaussNewtonSolver(PoseSolver):
         blend_offsets_before(tree, self.work, unseen, (self.rate, longest), *pose)
         return blended
 
-    def clamped(self, q: Float[Array, "frame node 4"]) -> Float[Array, "frame node 4"]:
+    def within_limits(
+        self, q: Float[Array, "frame node 4"]
+    ) -> Float[Array, "frame node 4"]:
         """Return rotations within their limits."""
         within = q.copy()
         self.clamp_to_limits(within)
