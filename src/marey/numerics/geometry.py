@@ -240,6 +240,11 @@ def apply_selected(
     """Return points over time, each fixed to one of several moving items.
 
     As `apply(T[:, item], points)`, without a copy of a pose for every point.
+
+    Args:
+        T: T_world_item over time.
+        item: The item that each point is fixed to.
+        points: Points in the axes of their items, in the unit of T.
     """
     out = np.empty((len(T), len(item), 3))
     homogeneous = np.concatenate([points, np.ones((len(points), 1))], axis=1)
@@ -251,7 +256,12 @@ def apply_selected(
 
 
 def transform_exp(twist: Float[Array, "*batch 6"]) -> Transforms:
-    """Return the transforms of twists: translation part first, rotation vector last."""
+    r"""Return the transforms of twists: translation part (m), then rotation (rad).
+
+    .. math:: \exp(v, \omega) = (\exp[\omega]_\times, J(\omega)\, v)
+
+    with the left Jacobian J of the rotations.
+    """
     rotvec = twist[..., 3:]
     t = np.einsum("...ij,...j->...i", _left_jacobian(rotvec), twist[..., :3])
     return transform(rotation_exp(rotvec), t)

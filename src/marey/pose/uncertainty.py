@@ -136,7 +136,7 @@ def rotation_sd(
 
 
 def angle_sd_of_playback(motion: Motion, take: Take) -> Float[Array, "frame joint 3"]:
-    r"""Return the standard deviation of every joint rotation of a playback.
+    r"""Return the standard deviation (rad) of every joint rotation of a playback.
 
     The rotation of a joint is that between two sensors, its own and the next one
     towards the root, so that :math:`\sigma^2 = \sigma_a^2 + \sigma_b^2` about every

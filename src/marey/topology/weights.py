@@ -240,7 +240,7 @@ def squared_residual_and_noise(joints: JointFits) -> tuple[PairValues, PairValue
 
 
 def is_within_noise(joints: JointFits, max_ratio: float) -> Bool[Array, " pair"]:
-    """Return which residuals are at most a multiple of the noise."""
+    """Return which residuals are at most `max_ratio` times the noise, both rms (m)."""
     squared_residual, noise = squared_residual_and_noise(joints)
     return np.asarray(squared_residual <= max_ratio**2 * noise)
 

@@ -116,7 +116,7 @@ def _neighbours(tree: Tree, body: int) -> list[int]:
 def align_sensors(
     marked: JoinedBodies, sensed: JoinedBodies
 ) -> Float[Array, "sensor 4 4"]:
-    """Return the pose of each sensor in its body of markers, by their common joints.
+    """Return T_body_sensor of each sensor in its body of markers, by common joints.
 
     Each body is fitted after its parent in the tree of markers (Kabsch): the centres of
     its joints have full weight, the axes that it has in the mean pose a small one. A

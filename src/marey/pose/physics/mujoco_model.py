@@ -175,7 +175,10 @@ def _simulated_joints(
 
 
 def inertia_matrix(model: Any, data: Any) -> Float[Array, "speed speed"]:
-    """Return the joint-space inertia matrix at the current pose."""
+    r"""Return the joint-space inertia matrix at the current pose, in SI units.
+
+    The kinetic energy is :math:`\tfrac12 v^T M v`; rows of angles are in kg m^2.
+    """
     mujoco = import_mujoco()
     M = np.empty((model.nv, model.nv))
     mujoco.mj_kinematics(model, data)

@@ -173,7 +173,7 @@ def _cut_far_targets(
 def joint_poses(
     tracker: GaussNewtonSolver, trace: PoseTrace
 ) -> Float[Array, "frame joint 4 4"]:
-    """Return T_world_joint of poses that are given by node."""
+    """Return T_world_joint, in metres, of poses that are given by node."""
     R_world_root = geometry.matrix_from_quat(trace.q[:, 0])
     T_world_root = geometry.transform(R_world_root, trace.root)
     return tracker.skeleton.forward(
@@ -184,7 +184,7 @@ def joint_poses(
 def sensor_poses(
     tracker: GaussNewtonSolver, trace: PoseTrace
 ) -> Float[Array, "frame sensor 4 4"]:
-    """Return the poses of the attached sensors in the world."""
+    """Return T_world_sensor of the attached sensors, in metres."""
     skeleton, sensor = tracker.skeleton, tracker.matches.sensor
     T_world_joint = joint_poses(tracker, trace)[:, skeleton.sensor_joint[sensor]]
     return np.asarray(T_world_joint @ skeleton.T_joint_sensor[sensor])
