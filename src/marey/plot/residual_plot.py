@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from marey.errors import DataError, OptionError
-from marey.joints import joint_residuals as joint_residuals
+from marey.joints import joint_residuals
 from marey.numerics import Array, Float
 from marey.numerics.robust import rms
 from marey.plot import style

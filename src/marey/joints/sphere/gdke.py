@@ -35,10 +35,11 @@ from marey.joints.ball.normal_equations import (
 )
 from marey.joints.ball.pair_frames import RelativePoses
 from marey.joints.noise import PoseNoise, estimate_pose_noise
-from marey.joints.sphere.fit import MIN_POSITIONS, GdkeOptions, SphereEstimator
-from marey.joints.sphere.fit import Sphere as Sphere
-from marey.joints.sphere.fit import SphereAccumulator as SphereAccumulator
-from marey.joints.sphere.fit import fit_sphere as fit_sphere
+from marey.joints.sphere.fit import (
+    MIN_POSITIONS,
+    GdkeOptions,
+    SphereEstimator,
+)
 from marey.joints.sphere.sandwich import sandwich_covariance
 from marey.joints.sphere.sides import (
     MarkerPaths,

@@ -16,7 +16,7 @@ from marey.articulated.targets import (
 from marey.motion import Motion
 from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.numerics.robust import column_medians, normal_length_quantile
-from marey.numerics.thresholds import OUTLIER_SD, VELOCITY_TIME_S
+from marey.numerics.thresholds import OUTLIER_SD, SAMPLE_FRAMES, VELOCITY_TIME_S
 from marey.options import options_from
 from marey.pose.both_ways import bridge_gaps, choose_by_limb
 from marey.pose.findings import pose_findings
@@ -25,7 +25,6 @@ from marey.pose.gauss_newton.smoothing import smooth_poses
 from marey.pose.options import (
     MAX_RMS_RESIDUAL_M,
     MIN_PRIOR,
-    SAMPLE_FRAMES,
     UNSEEN_S,
     GaussNewtonOptions,
 )
