@@ -7,6 +7,7 @@ import numpy as np
 
 from marey.errors import DataError
 from marey.numerics import Array, Float, Int
+from marey.numerics.robust import rms
 from marey.plot import style
 from marey.plot.style import BLUE, FAINT, GOLD, GREY, INK, MM
 from marey.skeleton import Skeleton
@@ -129,9 +130,8 @@ def _draw_errors(
     axes.plot(
         error[rows], rows, "o", color="white", markeredgecolor=BLUE, markersize=4.5
     )
-    rms = float(np.sqrt(np.mean(error[rows] ** 2)))
     axes.set_title(
-        f"rms {style.format_number(rms)} mm", loc="right", pad=3.0, color=GREY
+        f"rms {style.format_number(rms(error))} mm", loc="right", pad=3.0, color=GREY
     )
     axes.set_xlabel("calculated minus measured, mm")
 

@@ -15,6 +15,7 @@ from marey.anatomy import names as vrm
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
 from marey.numerics import Array, Float, geometry
+from marey.numerics.noise import rms_length
 from marey.numerics.thresholds import FEW
 from marey.report import Finding
 from marey.rig import name_bodies
@@ -159,7 +160,7 @@ def _fit_axes(
     if not len(here):
         return geometry.transform(R, np.zeros(3))
     mean = there.mean(axis=0)
-    size = float(np.sqrt(np.mean(np.sum((there - mean) ** 2, axis=1)))) + FEW
+    size = rms_length(there - mean) + FEW
     source = np.concatenate([there, mean + size * np.eye(3), mean - size * np.eye(3)])
     axes = size * R.T
     target = np.concatenate([here, here.mean(axis=0) + axes, here.mean(axis=0) - axes])
