@@ -11,7 +11,7 @@ from marey.numerics.robust import runs
 from marey.numerics.thresholds import CERTAIN_SD, MIN_POSE_POINTS, MOST
 from marey.pose.options import MAX_RMS_RESIDUAL_M, UNSEEN_S
 from marey.pose.trace import PoseTrace
-from marey.report import MAX_LISTED_EXAMPLES, Finding, Severity, mark_name
+from marey.report import Finding, Severity, list_examples, mark_name
 from marey.skeleton import Skeleton
 from marey.take import Take
 
@@ -143,10 +143,7 @@ def _never_seen(skeleton: Skeleton, joints: list[int]) -> Finding:
         for joint in joints
         if n_markers[joint] < MIN_POSE_POINTS or skeleton.parent[joint] not in joints
     ]
-    names = [mark_name(skeleton.names[joint]) for joint in causes]
-    listed = ", ".join(names[:MAX_LISTED_EXAMPLES])
-    if len(names) > MAX_LISTED_EXAMPLES:
-        listed += f" and {len(names) - MAX_LISTED_EXAMPLES} more"
+    listed = list_examples([mark_name(skeleton.names[joint]) for joint in causes])
     severity: Severity = "warning"
     message = (
         f"markers do not determine the rotation of {listed}, which is partly a guess "
