@@ -81,7 +81,7 @@ def shared_worker():
 
     @contextmanager
     def executor(options, n_takes):
-        if options.workers == 1 and not options.dask:
+        if options.workers == 1 and not (options.dask or options.slurm):
             yield pool
         else:
             with start(options, n_takes) as other:
@@ -527,6 +527,15 @@ def test_results_never_replace_recordings_or_other_files(library, tmp_path, out)
     assert content(tmp_path) == before
 
 
+def test_a_folder_of_recordings_in_the_library_is_none_of_results(library, tmp_path):
+    """Its recordings would be left out, and have results beside them."""
+    root = shutil.copytree(library, tmp_path / "library")
+    before = content(root)
+    with pytest.raises(marey.OptionError, match=r"take1.c3d.* of no batch"):
+        again(root, root / "A")
+    assert content(root) == before
+
+
 def test_the_records_of_another_batch_below_are_left_alone(library, solved, out):
     """Results may lie around the recordings, and those around other results."""
     other = shutil.copytree(solved, out / "recordings" / "solved")
@@ -542,6 +551,27 @@ def test_a_scheduler_that_is_not_there_is_an_error(library, tmp_path, monkeypatc
     monkeypatch.setattr("marey.library.clusters.CONNECT_S", 1.0)
     with pytest.raises(marey.OptionError, match="a running Dask scheduler"):
         again(library, tmp_path / "out", dask="tcp://127.0.0.1:1")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no scripts of a shell")
+@pytest.mark.parametrize(
+    ("slurm", "message"),
+    [
+        (None, "slurm: found 'sbatch: No such file or directory'"),
+        ("echo invalid partition >&2; exit 1", "sbatch: found 'invalid partition'"),
+    ],
+)
+def test_jobs_that_slurm_does_not_take_are_an_error(
+    library, tmp_path, monkeypatch, slurm, message
+):
+    """Dask would submit them again and again, and wait for ever."""
+    if slurm:
+        sbatch = tmp_path / "sbatch"
+        sbatch.write_text(f"#!/bin/sh\n{slurm}\n")
+        sbatch.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}")
+    with pytest.raises(marey.OptionError, match=message):
+        again(library, tmp_path / "out", slurm=True, workers=2)
 
 
 def test_a_cluster_with_other_versions_is_refused():
@@ -561,13 +591,21 @@ def test_a_cluster_with_other_versions_is_refused():
         check_versions(SimpleNamespace(run=without_marey))
 
 
-def test_a_scheduler_that_dies_between_two_jobs_is_an_error(monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (OSError("the connection was closed"), "running"),
+        (Exception("the client is closed"), "closed"),
+    ],
+)
+def test_a_scheduler_that_dies_between_two_jobs_is_an_error(monkeypatch, error, status):
     monkeypatch.setattr("distributed.as_completed", list)
 
     def refuse(*_, **__):
-        raise OSError("the connection was closed")
+        raise error
 
-    executor = DaskExecutor(SimpleNamespace(nthreads=refuse, submit=refuse), 0, 1.0)
+    client = SimpleNamespace(nthreads=refuse, submit=refuse, status=status)
+    executor = DaskExecutor(client, 0, 1.0)
     with pytest.raises(marey.MareyError, match="scheduler is gone"):
         _ = executor.has_room
     with pytest.raises(marey.MareyError, match="scheduler is gone"):
