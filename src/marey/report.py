@@ -159,6 +159,10 @@ SENTENCES = {
         "{count} pairs of bodies are never seen in the same frame ({subjects}), so "
         "they have no joint: record them together"
     ),
+    "parent-unseen": (
+        "{count} bodies are never seen in the same frame as their neighbours "
+        "({subjects}), so they are figures of their own: record them together"
+    ),
     "part-missing": (
         "{count} limbs end early ({subjects}): the next part has no markers, or never"
         " moved; move it in a recording"
