@@ -303,6 +303,11 @@ def _list_examples(items: Sequence[str]) -> str:
     return f"{listed} and {more} more" if more > 0 else listed
 
 
+def spell_frames(first: int, last: int) -> str:
+    """Return a span of frames, both inclusive, in words: "frame 6", "frames 6 to 9"."""
+    return f"frame {first}" if first == last else f"frames {first} to {last}"
+
+
 def _spell_frames(frames: tuple[int, int]) -> str:
     first, last = frames
     return f"{first}" if first == last else f"{first} to {last}"
