@@ -238,9 +238,8 @@ def _spans_a_plane(
     is_used: Bool[Array, "query neighbour"],
 ) -> Bool[Array, " query"]:
     """Return where there are three neighbours or more that are not collinear."""
-    from marey.cleaning.neighbours_kernel import (
-        write_scatter,
-    )  # numba is slow to import
+    # numba is slow to import
+    from marey.cleaning.neighbours_kernel import write_scatter
 
     scatter = np.empty((len(positions), 3, 3))
     write_scatter(positions, is_used, scatter)
