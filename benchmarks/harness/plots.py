@@ -70,8 +70,10 @@ def draw_curves(axes: Any, task: Task, rows: Sequence[Row]) -> None:
         axes.minorticks_off()
     axes.set_xlabel(across)
     axes.set_ylabel(up[0] if len(up) == 1 else "")
-    if len(up) > 1 or is_scale:
+    if is_scale:
         axes.legend(frameon=False)
+    elif len(up) > 1:
+        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 def series_of(rows: Sequence[Row], across: str) -> dict[str, list[Row]]:
