@@ -52,20 +52,26 @@ def write_scatter(positions, is_used, scatter):
         scatter: (query, 3, 3) gets the sums, in m^2.
     """
     for n in range(len(positions)):
-        count = 0
-        x = y = z = 0.0
-        for i in range(positions.shape[1]):
-            if is_used[n, i]:
-                count += 1
-                x += positions[n, i, 0]
-                y += positions[n, i, 1]
-                z += positions[n, i, 2]
-        mean = x / max(count, 1), y / max(count, 1), z / max(count, 1)
+        mean = _mean_used(positions[n], is_used[n])
         for j in range(3):
             for k in range(3):
-                total = 0.0
+                products = 0.0
                 for i in range(positions.shape[1]):
                     if is_used[n, i]:
-                        from_mean = positions[n, i, j] - mean[j]
-                        total += from_mean * (positions[n, i, k] - mean[k])
-                scatter[n, j, k] = total
+                        first = positions[n, i, j] - mean[j]
+                        products += first * (positions[n, i, k] - mean[k])
+                scatter[n, j, k] = products
+
+
+@njit(cache=True, **NO_WRAPPERS)
+def _mean_used(positions, is_used):
+    """Return the mean of the positions that count, zero if there are none."""
+    count, x, y, z = 0, 0.0, 0.0, 0.0
+    for i in range(len(positions)):
+        if is_used[i]:
+            count += 1
+            x += positions[i, 0]
+            y += positions[i, 1]
+            z += positions[i, 2]
+    share = 1.0 / max(count, 1)
+    return share * x, share * y, share * z
