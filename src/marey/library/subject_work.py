@@ -119,7 +119,7 @@ class SubjectWork:
 
     def begin(self) -> list[Job]:
         """Return the first jobs."""
-        return self._counted([self._describe_job(take.name) for take in self.takes])
+        return self._count_open([self._describe_job(take.name) for take in self.takes])
 
     def advance(self, outcome: Outcome) -> tuple[Record | None, list[Job]]:
         """Return the record that an outcome completes, if any, and the next jobs.
@@ -132,12 +132,12 @@ class SubjectWork:
         if step == DESCRIBE:
             return self._after_description(name, outcome)
         if step == FIT:
-            return None, self._counted(self._after_fit(outcome))
+            return None, self._count_open(self._after_fit(outcome))
         if outcome.state == "done":
             return outcome.value, []
         return self._fail(outcome.job.arguments["planned"], outcome), []
 
-    def _counted(self, jobs: list[Job]) -> list[Job]:
+    def _count_open(self, jobs: list[Job]) -> list[Job]:
         self.n_open += len(jobs)
         return jobs
 
@@ -167,7 +167,7 @@ class SubjectWork:
         else:
             planned = plan_record("take", take, self.subject, {}, self.options)
             failure = self._fail(planned, outcome)
-        return failure, [] if self.n_open else self._counted(self._begin_fits())
+        return failure, [] if self.n_open else self._count_open(self._begin_fits())
 
     # --- fit --------------------------------------------------------------------------
 

@@ -67,7 +67,7 @@ def write_motion(motion: Motion, options: WriteOptions) -> Output:
         "": [model],
         ".qpos.npz": [_archive(held.times, qpos, columns)],
         ".qpos.csv": format_lines(
-            ",".join(["time", *map(_quoted, columns)]) + "\n",
+            ",".join(["time", *map(_quote_cell, columns)]) + "\n",
             ",".join(["%.9f", *["%.12g"] * len(columns)]) + "\n",
             np.column_stack([held.times, qpos]),
         ),
@@ -106,7 +106,7 @@ def _archive(
     return buffer.getvalue()
 
 
-def _quoted(name: str) -> str:
+def _quote_cell(name: str) -> str:
     """Return a cell of a CSV."""
     escaped = name.replace('"', '""')
     return f'"{escaped}"' if {",", '"'} & set(name) else name
