@@ -159,6 +159,10 @@ SENTENCES = {
         "{count} pairs of bodies are never seen in the same frame ({subjects}), so "
         "they have no joint: record them together"
     ),
+    "parent-unseen": (
+        "{count} bodies are never seen in the same frame as their neighbours "
+        "({subjects}), so they are figures of their own: record them together"
+    ),
     "part-missing": (
         "{count} limbs end early ({subjects}): the next part has no markers, or never"
         " moved; move it in a recording"
@@ -302,6 +306,11 @@ def list_examples(items: Sequence[str]) -> str:
     more = len(items) - MAX_LISTED_EXAMPLES
     listed = ", ".join(items[:MAX_LISTED_EXAMPLES])
     return f"{listed} and {more} more" if more > 0 else listed
+
+
+def spell_frames(first: int, last: int) -> str:
+    """Return a span of frames, both inclusive, in words: "frame 6", "frames 6 to 9"."""
+    return f"frame {first}" if first == last else f"frames {first} to {last}"
 
 
 def _spell_frames(frames: tuple[int, int]) -> str:

@@ -77,7 +77,7 @@ def page_row(record: Record, row: Mapping[str, Any]) -> str:
     cells = [
         (0, _picture(record.facts.get("picture") or {})),
         (row["take"], f"{_title(record)}<span>{_links(record.outputs)}</span>"),
-        (row["subject"], html.escape(row["subject"])),
+        (row["subject"], _name(row["subject"])),
         (row["state"], html.escape(STATE_WORDS[record.state])),
         _numeric(row["seconds"], 1, "s"),
         _numeric(row["residual_mm"], 2, "mm", bar=1e3 * SKIN_MOTION_M),
@@ -105,7 +105,7 @@ def _address(output: str) -> str:
 
 
 def _name(name: str) -> str:
-    """Return a file name whose lines break where its words do."""
+    """Return a name of a file or subject whose lines break where its words do."""
     return WORD_ENDS.sub(r"\1<wbr>", html.escape(name))
 
 

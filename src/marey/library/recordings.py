@@ -17,6 +17,7 @@ from pathlib import Path
 from marey.errors import DataError, FormatError, MareyError, OptionError, reason
 from marey.io import read, recognise
 from marey.io.contract import Format
+from marey.io.formats import npz
 from marey.io.registry import formats
 from marey.io.text.encoding import decode_text, normalize_text
 from marey.library.records import SUFFIX
@@ -199,7 +200,8 @@ def _may_be_one(path: Path) -> bool:
     if path.suffix.lower() not in SHARED_SUFFIXES or not os.access(path, os.R_OK):
         return True
     with suppress(FormatError):
-        return bool(recognise(path, READERS))
+        is_archive = recognise(path, READERS) is npz.FORMAT
+        return not is_archive or npz.may_be_take(path)
     return False
 
 

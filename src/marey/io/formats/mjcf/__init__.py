@@ -188,6 +188,9 @@ def _model(
     xml = XmlWriter()
     xml.open("mujoco", model="marey")
     xml.leaf("compiler", angle="radian")
+    if provenance := options.provenance_text():
+        with xml.open("custom"):
+            xml.leaf("text", name="provenance", data=provenance)
     # Capsules touch the ground and not each other: neighbours overlap at their joint.
     capsule = {"contype": "0", "conaffinity": "1", "rgba": "0.8 0.6 0.4 1"}
     plane = {"contype": "1", "conaffinity": "0", "rgba": "0.9 0.9 0.9 1"}
