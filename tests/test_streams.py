@@ -181,7 +181,12 @@ def test_takes_of_ten_seconds_are_tracked_in_halves(
     take, starts = take.cut(0, n_frames), []
     fit = solver_of(skeleton, take)
     start_states = fit.start_states
-    monkeypatch.setattr(fit, "start_states", lambda: starts.append(0) or start_states())
+
+    def counted():
+        starts.append(0)
+        return start_states()
+
+    monkeypatch.setattr(fit, "start_states", counted)
     fit.track_both_ways(recording_of(take))
     assert len(starts) == 1 + in_halves
 
