@@ -386,15 +386,9 @@ def _read_subjects(
     if given is None:
         return []
     if isinstance(given, Skeleton):
-        return [(_subject_of(given) or given.names[0], given)]
+        return [(given.subject or given.names[0], given)]
     if isinstance(given, str | PathLike):
         skeleton = read_skeleton(given)
         stem = Path(given).name.partition(".")[0]
-        return [(_subject_of(skeleton) or stem or skeleton.names[0], skeleton)]
+        return [(skeleton.subject or stem or skeleton.names[0], skeleton)]
     return [subject for one in given for subject in _read_subjects(one)]
-
-
-def _subject_of(skeleton: Skeleton) -> str:
-    """Return the subject that all marker labels name; "" if there is none."""
-    owners = {label.rpartition(":")[0] for label in skeleton.marker_labels}
-    return owners.pop() if len(owners) == 1 else ""
