@@ -31,7 +31,7 @@ from marey.skeleton import Skeleton
 SITE_RADIUS_M = 0.007
 """Radius at which sites are drawn, in metres: that of a usual marker."""
 
-SUN = {"mode": "trackcom", "directional": "true", "pos": "0 0 4", "dir": "1 1 -3"}
+SUN = {"mode": "trackcom", "directional": "true", "pos": "0 0 4", "dir": "0 0 -1"}
 """The light, which goes along with the figure, so that its shadow is always drawn."""
 
 SKY = {"rgb1": "0.75 0.82 0.9", "rgb2": "0.3 0.4 0.5", "width": "64", "height": "384"}
