@@ -143,7 +143,7 @@ def _without_literals(kernel: Any, args: Any, keywords: dict[str, Any]) -> Any:
 
     Numba would compile a kernel again for every number that stands in a call.
     """
-    kinds = {name: unliteral(kind) for name, kind in keywords.items()}
+    kinds = dict(zip(keywords, map(unliteral, keywords.values()), strict=True))
     return type(kernel).get_call_template(kernel, [*map(unliteral, args)], kinds)
 
 

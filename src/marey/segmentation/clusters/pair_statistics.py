@@ -276,7 +276,10 @@ def _spreads_in_take(
 
     def measure(some: Int[Array, "some 2"]) -> tuple[Array, Array, Array]:
         quantiles = Q05, Q95, Q05_Q95_SD
-        return pair_spreads(positions, seen, some, median_frames, n_blocks, *quantiles)
+        found: tuple[Array, Array, Array] = pair_spreads(
+            positions, seen, some, median_frames, n_blocks, *quantiles
+        )
+        return found
 
     parts = map_in_threads(measure, np.array_split(pairs, count_threads()))
     spread, median, n_common = map(np.concatenate, zip(*parts, strict=True))
