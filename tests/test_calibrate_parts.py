@@ -35,11 +35,11 @@ from marey.calibration.problem import problem_of_sessions
 from marey.calibration.solver.levenberg_marquardt import (
     eliminate_session,
     frame_part,
-    map_in_threads,
     reduced_equations,
     residuals,
 )
 from marey.calibration.solver.schur_kernel import eliminate_poses, step_poses
+from marey.kernels.threads import map_in_threads
 from marey.numerics import geometry
 from marey.numerics.thresholds import MARKER_NOISE_M
 from marey.skeleton import Skeleton

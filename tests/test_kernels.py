@@ -21,7 +21,7 @@ import marey
 from marey.cli.compiling import merge_caches
 from marey.cli.kernel_exercises import EXERCISES
 from marey.kernels import cache, precompiled
-from marey.numerics.jit import njit
+from marey.numerics.jit import NO_WRAPPERS, njit
 from marey.numerics.vector3_kernel import dot
 from marey.pose.contact.change_point_kernel import fit_change_points
 
@@ -217,6 +217,19 @@ class Collecting(Listener):
 
     def on_end(self, event):
         self.events.append(gc.isenabled())
+
+
+def test_a_kernel_is_compiled_once_for_all_constants_that_it_is_called_with():
+    @njit(cache=False, **NO_WRAPPERS)
+    def count(shape, factor):
+        return factor * shape[0] * shape[1]
+
+    @njit(cache=False)
+    def total(n):
+        return count((n, 3), 2) + count((4, n), n) + count((5, 6), 1)
+
+    assert total(7) == 2 * 21 + 7 * 28 + 30
+    assert len(count.overloads) == 1
 
 
 LOAD = """

@@ -111,6 +111,20 @@ def test_a_sensor_is_a_site_with_its_orientation(tmp_path):
     np.testing.assert_allclose(data.site("thigh").xpos, T[:3, 3], atol=1e-9)
 
 
+def test_the_light_goes_along_with_a_figure_that_walks_away(tmp_path):
+    marey.write(multibodies.figure(), tmp_path / "a.mjcf")
+    model = multibodies.mujoco_model(tmp_path / "a.mjcf")
+    data = mujoco.MjData(model)
+    above = []
+    for x in (0.0, 100.0):
+        data.qpos[0] = x
+        mujoco.mj_forward(model, data)
+        above.append(data.light_xpos - data.subtree_com[1])
+    assert model.nlight == 1
+    np.testing.assert_allclose(above[1], above[0], atol=1e-9)
+    np.testing.assert_allclose(data.light_xdir, [[0.0, 0.0, -1.0]], atol=1e-9)
+
+
 def test_limits_of_hinges_are_kept(tmp_path):
     motion = multibodies.figure()
     marey.write(motion, tmp_path / "a.mjcf")

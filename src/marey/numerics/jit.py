@@ -8,7 +8,7 @@ import logging
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
@@ -23,6 +23,9 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.event import Event, Listener, install_listener, register
 from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
+from numba.core.typed_passes import NopythonRewrites
+from numba.core.types import unliteral
+from numba.core.untyped_passes import InlineClosureLikes
 
 from marey.kernels.cache import SourceDigestLocator
 from marey.kernels.precompiled import (
@@ -135,6 +138,20 @@ class _KernelLibrary(JITCodeLibrary):
         return super()._get_module_for_linking()  # type: ignore[no-untyped-call]
 
 
+def _without_literals(kernel: Any, args: Any, keywords: dict[str, Any]) -> Any:
+    """Return how a kernel is called, for all values of constants alike.
+
+    Numba would compile a kernel again for every number that stands in a call.
+    """
+    kinds = dict(zip(keywords, map(unliteral, keywords.values()), strict=True))
+    return type(kernel).get_call_template(kernel, [*map(unliteral, args)], kinds)
+
+
+UNNEEDED_PASSES = {InlineClosureLikes, NopythonRewrites}
+"""Passes of the compiler for closures, which kernels have none of, and for making one
+loop of an expression of whole arrays: kernels have loops of their own."""
+
+
 class _KernelCompiler(Compiler):
     """The compiler of kernels, which tells libraries whether Python calls them."""
 
@@ -144,7 +161,11 @@ class _KernelCompiler(Compiler):
         library.enable_object_caching()
         library.only_linked = state.flags.no_cpython_wrapper
         state.library = library
-        return super().define_pipelines()  # type: ignore[no-untyped-call]
+        pipelines: Any = super().define_pipelines()  # type: ignore[no-untyped-call]
+        for pipeline in pipelines:
+            steps = pipeline.passes
+            pipeline.passes = [s for s in steps if s[0] not in UNNEEDED_PASSES]
+        return pipelines
 
 
 class _KernelCacheImpl(CompileResultCacheImpl):
@@ -214,6 +235,7 @@ def njit(
         kernel: Any = numba.njit(pipeline_class=_KernelCompiler, **chosen)(function)
         is_compiled = isinstance(kernel, Dispatcher)  # NUMBA_DISABLE_JIT may be set
         if is_compiled:
+            kernel.get_call_template = partial(_without_literals, kernel)
             if cache:
                 kernel._cache = _KernelCache(function)
             for signature in signatures:

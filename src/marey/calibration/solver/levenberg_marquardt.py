@@ -13,11 +13,8 @@ complements). What remains are the equations of joint offsets, axes and stature,
 all sessions share.
 """
 
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,10 +26,8 @@ from marey.calibration.moving_centers import (
     with_center_equations,
 )
 from marey.calibration.priors import Prior
+from marey.kernels.threads import map_in_threads
 from marey.numerics import Array, Bool, Float, Int
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 FIRST_DAMPING = 1e-4
 """First damping of a pose, and of all unknowns after a Gauss-Newton step that does not
@@ -358,22 +353,3 @@ def _solve_step(
     poses = map_in_threads(step_session, range(len(estimate.poses)))
     moved = replace(estimate, parameters=parameters, poses=poses)
     return fit_poses(moved, MAX_POSE_ITERATIONS)
-
-
-# --- threads --------------------------------------------------------------------------
-
-
-def map_in_threads(
-    function: Callable[[Item], Result], items: Sequence[Item]
-) -> tuple[Result, ...]:
-    """Return the function of each item, in the order of the items.
-
-    Threads save time only if a call takes a millisecond or more, nearly all of it
-    outside of Python. There is one for each core, or as many as OMP_NUM_THREADS says.
-    """
-    stated = os.environ.get("OMP_NUM_THREADS", "")
-    n_threads = int(stated) if stated.isdecimal() else os.cpu_count() or 1
-    if min(len(items), n_threads) < 2:
-        return tuple(map(function, items))
-    with ThreadPoolExecutor(n_threads) as pool:
-        return tuple(pool.map(function, items))

@@ -16,6 +16,14 @@ def _add_square(x, out):
 
 
 @lean
+def _scale(matrix, factor):
+    """Multiply all elements by a factor."""
+    for i in range(len(matrix)):
+        for j in range(matrix.shape[1]):
+            matrix[i, j] *= factor
+
+
+@lean
 def _keep_seen(influence, out):
     """Write the rows that are not zero, one after another; return their number."""
     n = 0
@@ -55,8 +63,9 @@ def sum_influences(influence, max_windows, max_ratio):
             _add_square(window, windowed)
     # The fit uses up degrees of freedom: its residuals are too small by that factor.
     used = size + 1
-    single *= n / max(n - used, 1)
-    windowed *= n / (length * (n - length + 1)) * n / max(n - used * length, length)
+    _scale(single, n / max(n - used, 1))
+    left = max(n - used * length, length)
+    _scale(windowed, n / (length * (n - length + 1)) * n / left)
     inverse, ratio = pseudo_inverse(single, 1e-12), 0.0
     for i in range(size):
         for j in range(size):

@@ -10,6 +10,7 @@ unpacked in a kernel.
 
 # mypy: ignore-errors
 
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils, errors
 from numba.core.imputils import impl_ret_borrowed, lower_getattr_generic
@@ -112,22 +113,48 @@ def _allocate(context, builder, table):
 def _unbox_table(table, value, c):
     address = _allocate(c.context, c.builder, table)
     is_error = cgutils.alloca_once_value(c.builder, cgutils.false_bit)
-    fields = []
+    cleanups = []
     for place, member in enumerate(table.members):
-        field = c.unbox(member, c.pyapi.tuple_getitem(value, place))
-        c.builder.store(field.value, cgutils.gep_inbounds(c.builder, address, 0, place))
-        with c.builder.if_then(field.is_error, likely=False):
-            c.builder.store(cgutils.true_bit, is_error)
-        fields.append((member, field))
+        item = c.pyapi.tuple_getitem(value, place)
+        field = cgutils.gep_inbounds(c.builder, address, 0, place)
+        if isinstance(member, types.Array):
+            failed = _unbox_array(item, field, c)
+        else:
+            native = c.unbox(member, item)
+            c.builder.store(native.value, field)
+            failed = native.is_error
+            cleanups.append(_cleanup_of(member, native, c))
+        failed = c.builder.or_(c.builder.load(is_error), failed)
+        c.builder.store(failed, is_error)
 
     def cleanup() -> None:
-        for member, field in fields:
-            if c.context.enable_nrt:
-                c.context.nrt.decref(c.builder, member, field.value)
-            if field.cleanup is not None:
-                field.cleanup()
+        for end in cleanups:
+            end()
 
     return NativeValue(address, c.builder.load(is_error), cleanup)
+
+
+def _unbox_array(value, address, c):
+    """Describe an array at an address; return whether that failed.
+
+    The array belongs to the table, which the caller keeps, so no reference is counted.
+    """
+    describe = ir.FunctionType(cgutils.int32_t, [c.pyapi.pyobj, c.pyapi.voidptr])
+    function = c.pyapi._get_function(describe, name="numba_adapt_ndarray")
+    room = c.builder.bitcast(address, c.pyapi.voidptr)
+    return cgutils.is_not_null(c.builder, c.builder.call(function, (value, room)))
+
+
+def _cleanup_of(member, native, c):
+    """Return what gives a field back when the kernel has ended."""
+
+    def cleanup() -> None:
+        if c.context.enable_nrt:
+            c.context.nrt.decref(c.builder, member, native.value)
+        if native.cleanup is not None:
+            native.cleanup()
+
+    return cleanup
 
 
 def refer(table):

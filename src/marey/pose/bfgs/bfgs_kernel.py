@@ -140,7 +140,9 @@ def _line_search(problem, frame, terms, x, d, base, pose, cost, slope):
     g, short, long = np.empty(len(x)), 0.0, np.inf
     length = min(1.0, MAX_FIRST_CHANGE / max(np.abs(d).max(), TINY))
     for _ in range(MAX_ITERATIONS_LENGTH):
-        new_cost = fitness(problem, frame, terms, x + length * d, base, pose, g)
+        tried = x.copy()
+        add_values(tried, length, d)
+        new_cost = fitness(problem, frame, terms, tried, base, pose, g)
         new_slope = g @ d
         decreased = new_cost <= cost + MIN_DECREASE * length * slope
         # Where rounding hides the decrease, the slope decides (Hager and Zhang, 2005).

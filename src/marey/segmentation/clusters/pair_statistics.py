@@ -19,6 +19,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from marey.kernels.threads import count_threads, map_in_threads
 from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.numerics.resampling import symmetric_sample
 from marey.numerics.thresholds import (
@@ -243,19 +244,10 @@ def _spreads(
     median_frames: int,
 ) -> tuple[Float[Array, " pair"], Float[Array, " pair"]]:
     """Return spread and median distance of pairs in metres; NaN if too few frames."""
-    from marey.segmentation.clusters.pair_statistics_kernel import pair_spreads
-
-    offsets = np.arange(median_frames) - median_frames // 2
     variance, distance, weight_sum = np.zeros((3, len(pairs)))
     for points in takes:
-        frames = symmetric_sample(len(points), MAX_POSITIONS // points.shape[1])
-        near = (frames[:, None] + offsets).ravel()
-        within = (near >= 0) & (near < len(points))
-        # One layout, so that one compilation serves.
-        positions = np.moveaxis(points[near.clip(0, len(points) - 1)], 0, -1).copy()
-        seen = np.isfinite(positions).all(axis=1) & within
-        spread, median, n_common = pair_spreads(
-            positions, seen, pairs, median_frames, n_blocks, Q05, Q95, Q05_Q95_SD
+        spread, median, n_common = _spreads_in_take(
+            points, pairs, n_blocks, median_frames
         )
         weight = np.where(n_common >= MIN_SAMPLES, n_common, 0)
         variance += weight * np.nan_to_num(spread) ** 2
@@ -263,6 +255,35 @@ def _spreads(
         weight_sum += weight
     weight_sum = np.where(weight_sum > 0, weight_sum, np.nan)
     return np.sqrt(variance / weight_sum), distance / weight_sum
+
+
+def _spreads_in_take(
+    points: Float[Array, "_ marker 3"],
+    pairs: Int[Array, "pair 2"],
+    n_blocks: int,
+    median_frames: int,
+) -> tuple[Float[Array, " pair"], Float[Array, " pair"], Int[Array, " pair"]]:
+    """Return spread, median distance and number of common frames of pairs."""
+    from marey.segmentation.clusters.pair_statistics_kernel import pair_spreads
+
+    frames = symmetric_sample(len(points), MAX_POSITIONS // points.shape[1])
+    offsets = np.arange(median_frames) - median_frames // 2
+    near = (frames[:, None] + offsets).ravel()
+    within = (near >= 0) & (near < len(points))
+    # One layout, so that one compilation serves.
+    positions = np.moveaxis(points[near.clip(0, len(points) - 1)], 0, -1).copy()
+    seen = np.isfinite(positions).all(axis=1) & within
+
+    def measure(some: Int[Array, "some 2"]) -> tuple[Array, Array, Array]:
+        quantiles = Q05, Q95, Q05_Q95_SD
+        found: tuple[Array, Array, Array] = pair_spreads(
+            positions, seen, some, median_frames, n_blocks, *quantiles
+        )
+        return found
+
+    parts = map_in_threads(measure, np.array_split(pairs, count_threads()))
+    spread, median, n_common = map(np.concatenate, zip(*parts, strict=True))
+    return spread, median, n_common
 
 
 def pair_deviations(points: Float[Array, "frame marker 3"]) -> PairStats:

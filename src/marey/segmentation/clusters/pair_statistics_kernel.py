@@ -3,14 +3,13 @@
 # mypy: ignore-errors
 
 import numpy as np
-from numba import prange
 
 from marey.numerics.arrays.new_kernel import empty
 from marey.numerics.jit import NO_WRAPPERS, njit
 from marey.numerics.median_kernel import select_between
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, nogil=True)
 def pair_spreads(positions, seen, pairs, median_frames, n_blocks, low, high, width):
     """Return spread, median and number of common frames of each pair's distance.
 
@@ -26,15 +25,16 @@ def pair_spreads(positions, seen, pairs, median_frames, n_blocks, low, high, wid
         high: Upper quantile, 0 to 1.
         width: Standard deviations between the two quantiles.
     """
-    spread, median = np.full(len(pairs), np.nan), np.full(len(pairs), np.nan)
+    spread, median = empty(len(pairs)), empty(len(pairs))
     n_common = np.zeros(len(pairs), dtype=np.int64)
-    for k in prange(len(pairs)):
+    buffer = empty(positions.shape[2] // median_frames)
+    for k in range(len(pairs)):
         i, j = pairs[k]
-        buffer = empty(positions.shape[2] // median_frames)
         n = _distances(
             positions[i], positions[j], seen[i], seen[j], median_frames, buffer
         )
         n_common[k] = n
+        spread[k], median[k] = np.nan, np.nan
         if n > 0:
             spread[k], median[k] = _block_spread(buffer[:n], n_blocks, low, high, width)
     return spread, median, n_common

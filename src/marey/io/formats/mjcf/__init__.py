@@ -31,6 +31,11 @@ from marey.skeleton import Skeleton
 SITE_RADIUS_M = 0.007
 """Radius at which sites are drawn, in metres: that of a usual marker."""
 
+SUN = {"mode": "trackcom", "directional": "true", "pos": "0 0 4", "dir": "0 0 -1"}
+"""The light, which goes along with the figure, so that its shadow is always drawn."""
+
+SKY = {"rgb1": "0.75 0.82 0.9", "rgb2": "0.3 0.4 0.5", "width": "64", "height": "384"}
+
 QUATERNION = ("qw", "qx", "qy", "qz")
 
 
@@ -194,11 +199,12 @@ def _model(
     # Capsules touch the ground and not each other: neighbours overlap at their joint.
     capsule = {"contype": "0", "conaffinity": "1", "rgba": "0.8 0.6 0.4 1"}
     plane = {"contype": "1", "conaffinity": "0", "rgba": "0.9 0.9 0.9 1"}
+    with xml.open("asset"):
+        xml.leaf("texture", type="skybox", builtin="gradient", **SKY)
     with xml.open("default"):
         xml.leaf("geom", type="capsule", **capsule)
         xml.leaf("site", size=spell(SITE_RADIUS_M), rgba="0.2 0.6 1 1")
     with xml.open("worldbody"):
-        xml.leaf("light", pos="0 0 4", dir="0 0 -1")
         xml.leaf("geom", name="ground", type="plane", size="0 0 1", **plane)
         _write_bodies(xml, multibody, joints, names, options)
     if len(held.times):
@@ -225,6 +231,8 @@ def _write_bodies(
         xml.close(depth[body])
         joint = int(multibody.joint[body])
         xml.open("body", name=names[joint], pos=spell(multibody.position[body]))
+        if joint == 0:
+            xml.leaf("light", **SUN)
         for _ in range(2 if skeleton.kind[joint] == "universal" else 1):
             xml.leaf("joint", **next(remaining).attributes)
         inertia = multibody.inertia[body][[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
