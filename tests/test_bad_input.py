@@ -449,3 +449,27 @@ def test_nonsense_is_not_written_with_exit_zero(takes, tmp_path, spoil):
     with pytest.raises(SystemExit) as stop:
         main(["solve", str(source), "-o", str(target), "--quiet"])
     assert stop.value.code == 1
+
+
+def test_a_shank_never_seen_with_its_thigh_is_a_figure_of_its_own(takes):
+    take = takes["markers"]
+    points, half = take.points.copy(), take.n_frames // 2
+    for k, label in enumerate(take.labels):
+        if label in ("LTHI", "LKNE"):
+            points[half:, k] = np.nan
+        if label in ("LSHN", "LANK", "LHEE", "LTOE", "LMT5"):
+            points[:half, k] = np.nan
+    solution = marey.solve(replace(take, points=points))
+    names = [subject.skeleton.names[0] for subject in solution.subjects]
+    assert names == ["Hips", "LeftLowerLeg"]
+    found = [f for f in solution.report.findings if f.code == "parent-unseen"]
+    assert [f.subject for f in found] == ["LeftLowerLeg"]
+    for subject in solution.subjects:
+        assert np.isfinite(subject.skeleton.offset).all()
+        assert np.isfinite(subject.motions[0].T_world_joint()).all()
+
+
+def test_positions_of_whole_metres_are_refused(takes):
+    """Markers that share a position most of the time show hardly any body."""
+    with pytest.raises(marey.errors.DataError, match="LeftHand: found no pose"):
+        marey.solve(change(takes["markers"], np.trunc))

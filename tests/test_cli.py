@@ -13,7 +13,9 @@ import staged
 import marey
 from marey import joints, pose, synth
 from marey.cli import main
+from marey.cli.application import out, rich_table
 from marey.io.solution_files import write_solution
+from marey.report import Table
 
 
 def run(capsys, *arguments):
@@ -190,6 +192,19 @@ def test_the_report_leaves_out_what_says_nothing(tmp_path, capsys):
     times = next(line for line in lines if " seconds" in line)
     assert float(times.split()[0]) > 0.0
     assert " 0.0" not in times
+
+
+def test_a_wide_table_breaks_headers_before_names_and_numbers():
+    legs = ["HindLeftUpperLeg", "FrontLeftUpperLeg"]
+    columns = ("joint", "parent", "kind", "centre ± mm", "angle ± deg", "angle seen %")
+    rows = [(leg, "FrontRightLowerLeg", "ball", 0.0213, 12.5, 100.0) for leg in legs]
+    with out.capture() as printed:
+        out.print(rich_table(Table(columns, tuple(rows))))
+    *header, hind, front = printed.get().splitlines()
+    assert hind.split() == ["HindLeftUpperLeg", *front.split()[1:]]
+    assert front.split()[1:] == ["FrontRightLowerLeg", "ball", "0.0213", "12.5", "100"]
+    assert len(header) == 3
+    assert sorted(" ".join(header).split()) == sorted(" ".join(columns).split())
 
 
 def test_control_characters_in_names_do_not_reach_the_terminal(tmp_path, capsys):

@@ -15,6 +15,7 @@ from marey.report import (
     Table,
     group_findings,
     mark_name,
+    spell_frames,
 )
 
 severities = st.sampled_from(["info", "warning", "error"])
@@ -215,3 +216,8 @@ def test_messages_are_short():
             words = [(spelled(text) or "").split() for text in texts]
             long += [" ".join(one) for one in words if len(one) > 25]
     assert long == []
+
+
+def test_a_span_of_one_frame_is_a_frame():
+    assert spell_frames(6, 6) == "frame 6"
+    assert spell_frames(6, 9) == "frames 6 to 9"

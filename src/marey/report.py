@@ -159,6 +159,10 @@ SENTENCES = {
         "{count} pairs of bodies are never seen in the same frame ({subjects}), so "
         "they have no joint: record them together"
     ),
+    "parent-unseen": (
+        "{count} bodies are never seen in the same frame as their neighbours "
+        "({subjects}), so they are figures of their own: record them together"
+    ),
     "part-missing": (
         "{count} limbs end early ({subjects}): the next part has no markers, or never"
         " moved; move it in a recording"
@@ -261,7 +265,7 @@ class Cause:
             percent=f"{1e2 * largest:.0f}",
             seconds=f"{sum(values):.2g}",
             n_frames=sum(last - first + 1 for first, last in runs),
-            frames=_list_examples([_spell_frames(run) for run in runs]),
+            frames=list_examples([_spell_frames(run) for run in runs]),
         )
 
     def _subjects(self) -> str:
@@ -270,7 +274,7 @@ class Cause:
         order = sorted(
             self.findings, key=lambda f: sign * f.value if math.isfinite(f.value) else 0
         )
-        return _list_examples(list(dict.fromkeys(f.subject for f in order)))
+        return list_examples(list(dict.fromkeys(f.subject for f in order)))
 
     def __str__(self) -> str:
         message = printable(self.message, limit=LONGEST_MESSAGE)
@@ -292,11 +296,21 @@ def _gravest(findings: Sequence[Finding]) -> Severity:
     return next((severity for severity in SEVERITIES if severity in present), "info")
 
 
-def _list_examples(items: Sequence[str]) -> str:
+def count_noun(number: int, noun: str) -> str:
+    """Return a number with its noun: "1 take", "2 takes"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def list_examples(items: Sequence[str]) -> str:
     """Return the first few of several items, and how many more there are."""
     more = len(items) - MAX_LISTED_EXAMPLES
     listed = ", ".join(items[:MAX_LISTED_EXAMPLES])
     return f"{listed} and {more} more" if more > 0 else listed
+
+
+def spell_frames(first: int, last: int) -> str:
+    """Return a span of frames, both inclusive, in words: "frame 6", "frames 6 to 9"."""
+    return f"frame {first}" if first == last else f"frames {first} to {last}"
 
 
 def _spell_frames(frames: tuple[int, int]) -> str:

@@ -255,6 +255,7 @@ def test_karate_and_salsa_are_rebuilt():
     published, ours = column(table, "median joint mm").reshape(-1, 2).T
     assert len(ours) == 3
     assert (ours < published).all()
+    assert ours.max() < 5.0
     assert list(experiment.figures) == ["figure-4", "figure-5"]
     figures = pytest.importorskip("matplotlib.figure")
     for draw in experiment.figures.values():

@@ -3,14 +3,16 @@
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -188,15 +190,41 @@ def print_json(content: object) -> None:
 
 
 def rich_table(table: Table) -> RichTable:
-    """Return a report table as a Rich table; names of rows are never cut."""
-    first, *others = table.columns
-    shown = RichTable(box=None, header_style="dim", pad_edge=False)
-    shown.add_column(escape(first), overflow="fold")
-    for column in others:
-        shown.add_column(escape(column), justify="right", overflow="fold")
-    for row in table.rows:
-        shown.add_row(*(escape(format_cell(cell, digits=3)) for cell in row))
+    """Return a report table as a Rich table; names of rows are never cut.
+
+    Where it is wider than the terminal, headers are wrapped at words before any cell,
+    and then columns move closer.
+    """
+    rows = [[format_cell(cell, digits=3) for cell in row] for row in table.rows]
+    columns = list(zip(table.columns, *rows, strict=True))
+    headers = list(table.columns)
+    if _width(columns) > out.width:
+        headers = [_wrap_header(*column) for column in columns]
+    close = _width(zip(headers, *rows, strict=True)) > out.width
+    shown = RichTable(
+        box=None, header_style="dim", pad_edge=False, collapse_padding=close
+    )
+    for i, header in enumerate(headers):
+        justify: JustifyMethod = "right" if i else "left"
+        shown.add_column(escape(header), justify=justify, overflow="fold")
+    for row in rows:
+        shown.add_row(*map(escape, row))
     return shown
+
+
+def _width(columns: Iterable[Iterable[str]]) -> int:
+    """Return the width of a table with gaps of two cells between its columns."""
+    widths = [
+        max(cell_len(line) for cell in column for line in (cell.splitlines() or [""]))
+        for column in columns
+    ]
+    return sum(widths) + 2 * (len(widths) - 1)
+
+
+def _wrap_header(header: str, *cells: str) -> str:
+    """Return the header of a column on lines no wider than its cells, where it can."""
+    width = max((1, *map(cell_len, (*header.split(), *cells))))
+    return fill(header, width, break_long_words=False, break_on_hyphens=False)
 
 
 def make_folder(folder: Path) -> None:

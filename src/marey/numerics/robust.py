@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 import numpy as np
 
@@ -112,6 +113,7 @@ def chi_squared_survival(square: float, freedom: int) -> float:
     return chance + math.exp(first) + float(np.exp(later).sum())
 
 
+@lru_cache
 def chi_squared_quantile(chance: float, freedom: int) -> float:
     """Return what a chi-squared number of integer freedom exceeds with some chance.
 

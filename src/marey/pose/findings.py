@@ -11,7 +11,13 @@ from marey.numerics.robust import runs
 from marey.numerics.thresholds import CERTAIN_SD, MIN_POSE_POINTS, MOST
 from marey.pose.options import MAX_RMS_RESIDUAL_M, UNSEEN_S
 from marey.pose.trace import PoseTrace
-from marey.report import MAX_LISTED_EXAMPLES, Finding, Severity, mark_name
+from marey.report import (
+    Finding,
+    Severity,
+    list_examples,
+    mark_name,
+    spell_frames,
+)
 from marey.skeleton import Skeleton
 from marey.take import Take
 
@@ -68,7 +74,7 @@ def warn_of_runs(
             code,
             "pose",
             severity,
-            message.format(frames=f"frames {first} to {last}"),
+            message.format(frames=spell_frames(first, last)),
             frames=(first, last),
             value=float(last - first + 1),
         )
@@ -90,8 +96,8 @@ def _lost_joints(
             "pose",
             "warning",
             f"most of its markers are more than {1e3 * MAX_RMS_RESIDUAL_M:.0f} mm off "
-            f"in {far.sum()} frames, the longest time in frames {first} to {last}: "
-            "look for swapped labels",
+            f"in {far.sum()} of {len(far)} frames, the longest time in "
+            f"{spell_frames(first, last)}: look for swapped labels",
             subject=fit.skeleton.names[joint],
             frames=(first, last),
             value=float(far.sum()),
@@ -160,10 +166,7 @@ def _never_seen(skeleton: Skeleton, joints: list[int]) -> Finding:
         for joint in joints
         if n_markers[joint] < MIN_POSE_POINTS or skeleton.parent[joint] not in joints
     ]
-    names = [mark_name(skeleton.names[joint]) for joint in causes]
-    listed = ", ".join(names[:MAX_LISTED_EXAMPLES])
-    if len(names) > MAX_LISTED_EXAMPLES:
-        listed += f" and {len(names) - MAX_LISTED_EXAMPLES} more"
+    listed = list_examples([mark_name(skeleton.names[joint]) for joint in causes])
     severity: Severity = "warning"
     message = (
         f"markers do not determine the rotation of {listed}, which is partly a guess "

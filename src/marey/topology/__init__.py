@@ -207,6 +207,21 @@ def tree_from_parents(
     )
 
 
+def cut_unseen_joints(tree: Tree, joints: JointFits) -> Tree:
+    """Return a tree in which bodies are roots that were never seen with their parent.
+
+    Nothing determines the joint between them.
+    """
+    is_cut = tree.edge >= 0
+    is_cut[is_cut] = ~joints.fitted[tree.edge[is_cut]]
+    return replace(
+        tree,
+        parent=np.where(is_cut, -1, tree.parent),
+        edge=np.where(is_cut, -1, tree.edge),
+        margin=np.where(is_cut, np.inf, tree.margin),
+    )
+
+
 def join_loose_bodies(tree: Tree, joints: JointFits, bodies: Sequence[int]) -> Tree:
     """Return a known tree with some bodies of it joined that have no parent yet.
 

@@ -127,8 +127,8 @@ def lengths_drawing(x: Float[Array, " frame"]) -> Drawing:
         for value, colour, name in locations:
             label = f"{name} {value:.1f}"
             right.axvline(value, color=colour, linewidth=1.2, label=label)
-        right.legend(fontsize=7, frameon=False, loc="upper left")
-        right.set_ylim(0, 1.2 * right.get_ylim()[1])
+        right.legend(fontsize=7, loc="upper left", framealpha=1.0, edgecolor="none")
+        right.set_ylim(0, 1.4 * right.get_ylim()[1])
         label_axes(right, "length, cm", "frames")
 
     return draw

@@ -1,7 +1,7 @@
 """Stages 3 to 7: takes to bodies, joints and a tree, repaired and named by anatomy."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -26,9 +26,9 @@ from marey.joints import (
     JointFits,
     find_temporary_joints,
     fit_joints,
+    joint_findings,
     pose_underdetermined_bodies,
 )
-from marey.joints import joint_findings as joint_findings
 from marey.pipeline.options import SolveOptions
 from marey.pipeline.stages.person_prior import (
     merge_pieces,
@@ -41,11 +41,12 @@ from marey.pipeline.stages.several_takes import (
     takes_of_first_session,
 )
 from marey.pipeline.stages.two_kinds import JoinedBodies, match_sensor_takes
-from marey.report import Finding
+from marey.report import Finding, mark_name
 from marey.rig import name_bodies
 from marey.segmentation import candidate_bodies, segment, with_common_bodies
 from marey.take import Take
 from marey.topology import (
+    cut_unseen_joints,
     infer_tree,
     join_loose_bodies,
     tree_from_parents,
@@ -232,6 +233,7 @@ def complete_fit(candidates: Candidates, tree: Tree, options: SolveOptions) -> B
     bodies, joints = pose_underdetermined_bodies(
         candidates.bodies, candidates.joints, tree, fit=fit_pairs
     )
+    tree, wanted = cut_unseen_joints(tree, joints), tree
     has_markers = any(one.shared.any() for one in bodies)
     if len(bodies[0].names) > 1 and (len(tree.roots) > 1 or not has_markers):
         links = [
@@ -241,8 +243,24 @@ def complete_fit(candidates: Candidates, tree: Tree, options: SolveOptions) -> B
         ]
         tree = replace(tree, loops=(*tree.loops, *links))
     takes = tuple(one.take for one in bodies)
-    findings = _findings_of_joints(bodies, joints)
+    findings = (
+        *_findings_of_joints(bodies, joints),
+        *_unseen_parents(bodies[0].names, wanted, tree),
+    )
     return BodyFit(takes, bodies, joints, tree, findings, candidates)
+
+
+def _unseen_parents(
+    names: tuple[str, ...], wanted: Tree, tree: Tree
+) -> Iterator[Finding]:
+    """Yield the bodies that should have a parent and were never seen with it."""
+    for body in np.flatnonzero((wanted.edge >= 0) & (tree.edge < 0)).tolist():
+        name, parent = (names[one] for one in (body, wanted.parent[body]))
+        message = (
+            f"{mark_name(name)} is never seen in the same frame as "
+            f"{mark_name(parent)}, so it is a figure of its own: record both together"
+        )
+        yield Finding("parent-unseen", "tree", "warning", message, name)
 
 
 def _findings_of_joints(

@@ -16,7 +16,12 @@ from marey.articulated.targets import (
 from marey.motion import Motion
 from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.numerics.robust import column_medians, normal_length_quantile
-from marey.numerics.thresholds import MIN_POSE_POINTS, OUTLIER_SD, VELOCITY_TIME_S
+from marey.numerics.thresholds import (
+    MIN_POSE_POINTS,
+    OUTLIER_SD,
+    SAMPLE_FRAMES,
+    VELOCITY_TIME_S,
+)
 from marey.options import options_from
 from marey.pose.both_ways import bridge_gaps, choose_by_limb
 from marey.pose.findings import leaves_markers, pose_findings
@@ -25,7 +30,6 @@ from marey.pose.gauss_newton.smoothing import smooth_poses
 from marey.pose.options import (
     MAX_RMS_RESIDUAL_M,
     MIN_PRIOR,
-    SAMPLE_FRAMES,
     UNSEEN_S,
     GaussNewtonOptions,
 )
@@ -273,7 +277,7 @@ class GaussNewtonSolver(PoseSolver):
         start = self._refine(recording, best)
         self._regain_markers(recording, best, start)
         frames = bridge_gaps(self, recording, forward, backward, best)
-        best.q[frames] = self.clamped(best.q[frames])
+        best.q[frames] = self.within_limits(best.q[frames])
         best.info[:, 3] += forward.info[:, 3] + backward.info[:, 3]
         return best.continuous()
 
@@ -491,7 +495,7 @@ class GaussNewtonSolver(PoseSolver):
         step_sd = self.options.smooth / self.rate**2
         smooth_poses(draw, smooth, trace.information, self.settings.prior, step_sd)
         smooth.information[:] = trace.information
-        smooth.q[:] = self.clamped(smooth.q)
+        smooth.q[:] = self.within_limits(smooth.q)
         return smooth
 
     def _blend_before_reappearance(self, trace: PoseTrace) -> PoseTrace:
@@ -506,7 +510,9 @@ class GaussNewtonSolver(PoseSolver):
         blend_offsets_before(tree, self.work, unseen, (self.rate, longest), *pose)
         return blended
 
-    def clamped(self, q: Float[Array, "frame node 4"]) -> Float[Array, "frame node 4"]:
+    def within_limits(
+        self, q: Float[Array, "frame node 4"]
+    ) -> Float[Array, "frame node 4"]:
         """Return rotations within their limits."""
         within = q.copy()
         self.clamp_to_limits(within)
