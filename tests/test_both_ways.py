@@ -71,6 +71,22 @@ def test_a_limb_that_one_direction_loses_is_found():
     assert found.max() < 0.02
 
 
+def test_an_arm_of_two_markers_that_both_directions_lose_is_found():
+    """One marker on the elbow, one on the wrist: far off, each looks like an error."""
+    take = synth.human(seed=0).record(
+        "exercise", rate=50.0, seconds=5.0, markers="set53", noise=5e-4
+    )
+    others = ("UPA", "ELI", "FRM", "WRB", "FIN", "PIN")
+    kept = [i for i, label in enumerate(take.labels) if label[1:] not in others]
+    fewer = Take(
+        rate=take.rate,
+        points=take.points[:, kept],
+        labels=tuple(take.labels[i] for i in kept),
+    )
+    solution = marey.solve(fewer, whole=False)
+    assert "joint-lost" not in {f.code for f in solution.report.findings}
+
+
 def test_markers_that_skin_moves_far_are_not_dropped_together(monkeypatch):
     """At its proper scale the loss is less without most markers of a bone."""
     performer = synth.human(seed=11)

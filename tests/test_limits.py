@@ -21,6 +21,11 @@ from marey.anatomy.limits import (
 from marey.anatomy.t_pose import t_pose_rotations
 from marey.synth.performance.angles import joint_angles
 
+LEFT_ARM = [
+    synth.human().skeleton.index(name)
+    for name in ("LeftUpperArm", "LeftLowerArm", "LeftHand")
+]
+
 
 def without_limits(skeleton):
     """The skeleton without limits; balls without axes too."""
@@ -198,6 +203,25 @@ def test_limits_about_unknown_axes_are_left_out():
     assert np.isfinite(shoulder[:2]).all()
     assert np.isnan(shoulder[2]).all()
     assert np.isfinite(limits[skeleton.index("RightLowerArm")]).all()
+
+
+def test_limits_below_a_bone_of_one_marker_are_left_out():
+    """Nothing shows its roll, and with it the axis about which the elbow bends."""
+    take = synth.human(seed=1).record("walk", seconds=3.0, rate=60.0, markers="set53")
+    of_left_arm = {"LELB", "LWRA", "LSHO"}
+    kept = [
+        i
+        for i, label in enumerate(take.labels)
+        if label in of_left_arm or take.truth.marker_joint[i] not in LEFT_ARM
+    ]
+    fewer = marey.Take(
+        rate=take.rate,
+        points=take.points[:, kept],
+        labels=tuple(take.labels[i] for i in kept),
+    )
+    found = {f.code: f for f in marey.solve(fewer).report.findings}
+    assert "LeftLowerArm" in found["limit-left-out"].message
+    assert "Right" not in found["limit-left-out"].message
 
 
 def test_straight_means_in_line_with_the_bone_before():

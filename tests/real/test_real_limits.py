@@ -75,3 +75,12 @@ def test_published_limits_fit_real_people(solve, name):
     limited = with_human_limits(free.skeleton)
     assert np.isfinite(limited.limits[limited.index("LeftHand")]).all()
     assert marker_rms(human) < 1.05 * marker_rms(free)
+
+
+def test_an_arm_with_a_marker_on_elbow_and_wrist_alone_is_not_limited(recordings):
+    """Its roll is a guess, and so is the axis about which the elbow bends."""
+    take = marey.read(recordings / "c3dorg_helenhayes_jump" / "Sample_Jump2.c3d")
+    limited, free = (marey.solve(take, limits=limits) for limits in ("safe", "none"))
+    assert marker_rms(limited) < 1.02 * marker_rms(free)
+    (finding,) = (f for f in limited.report.findings if f.code == "limit-left-out")
+    assert "LeftLowerArm" in finding.message

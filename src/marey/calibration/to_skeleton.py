@@ -110,7 +110,8 @@ def unknown_rolls(fit: CalibrationFit) -> tuple[str, ...]:
     """Return the segments of a person whose roll about their bones is a guess.
 
     Landmarks of the knee show that of a leg, even if it never bends. It is a guess too
-    where most markers of a segment are outliers, as on a plate with swapped labels.
+    where most markers of a segment are outliers, as on a plate with swapped labels, and
+    where it has one marker only.
     """
     if not fit.initial.problem.is_person:
         return ()
@@ -124,7 +125,7 @@ def unknown_rolls(fit: CalibrationFit) -> tuple[str, ...]:
     known = known_rolls(tree, _limb_sides(fit, tree), legs)
     noisy = find_noisy_markers(fit)
     doubtful = [
-        bool(marked) and 2 * noisy[marked].sum() > len(marked)
+        len(marked) == 1 or 2 * noisy[marked].sum() > len(marked)
         for marked in map(fit.estimate.model.markers_of, range(len(tree.names)))
     ]
     return tuple(tree.names[i] for i in np.flatnonzero(~known | doubtful).tolist())

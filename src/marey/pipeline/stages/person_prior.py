@@ -48,8 +48,9 @@ def prefer_person(
     """Return the bodies found, or those of another clustering that make a person.
 
     Others are tried only if some body found has no name, or if a person found lacks a
-    part. Each clustering that makes a person counts by its agreement less a price for
-    its naming cost; the best is taken if it counts more than the bodies found.
+    part. Each clustering that makes a person, a whole one if all bodies found have
+    names, counts by its agreement less a price for its naming cost; the best is taken
+    if it counts more than the bodies found.
 
     Args:
         found: Bodies with joints and tree.
@@ -64,6 +65,9 @@ def prefer_person(
     if divided is not found and _are_whole(_figures_and_names(*divided)):
         return divided
     found, tried = divided, list(candidates)
+    is_person = (
+        _has_whole_person if _are_named(_figures_and_names(*found)) else _has_person
+    )
     is_same = [_same_bodies(bodies, segmented) for _, bodies in tried]
     if sum(is_same) != 1:
         return found
@@ -74,7 +78,7 @@ def prefer_person(
             continue
         joined = join(bodies)
         score = agreement - _naming_price(joined)
-        if score > best_score and _has_person(joined):
+        if score > best_score and is_person(joined):
             best, best_score = joined, score
     return best if best is found else (_report_choice(best[0], len(tried)), *best[1:])
 
@@ -107,6 +111,14 @@ def _has_person(joined: JoinedBodies) -> bool:
     """Return whether a figure without names is a person."""
     return any(
         naming is not None and naming.kind == "human"
+        for _, naming in _figures_and_names(*joined)
+    )
+
+
+def _has_whole_person(joined: JoinedBodies) -> bool:
+    """Return whether a figure without names is a person who lacks no part."""
+    return any(
+        naming is not None and naming.is_whole_person
         for _, naming in _figures_and_names(*joined)
     )
 

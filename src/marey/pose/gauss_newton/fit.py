@@ -275,16 +275,36 @@ class GaussNewtonSolver(PoseSolver):
         solutions, prior = (forward, backward), self.settings.prior
         best = choose_by_limb(self, recording, solutions, prior)
         start = self._refine(recording, best)
+        lost = self._lost_frames(recording[0], best)
+        if len(lost):
+            alone = self._track_alone(recording, lost, best)
+            best = choose_by_limb(self, recording, (best, alone), prior)
+            start = self._refine(recording, best)
         self._regain_markers(recording, best, start)
         frames = bridge_gaps(self, recording, forward, backward, best)
         best.q[frames] = self.within_limits(best.q[frames])
         best.info[:, 3] += forward.info[:, 3] + backward.info[:, 3]
         return best.continuous()
 
+    def _track_alone(
+        self, recording: Recording, frames: Int[Array, " some"], trace: PoseTrace
+    ) -> PoseTrace:
+        """Return the trace with some frames solved from scratch, each by itself.
+
+        Both directions of time may lead a limb away from its markers.
+        """
+        alone, first = trace.copy(), np.zeros(1, dtype=np.int64)
+        self._scale_loss(WIDE_OUTLIER)
+        for frame in frames.tolist():
+            one = self.track((recording[0][[frame]], recording[1][[frame]]), first)
+            alone.q[frame], alone.root[frame] = one.q[0], one.root[0]
+        self._scale_loss(1.0 / WIDE_OUTLIER)
+        return alone.continuous()
+
     def _regain_markers(
         self, recording: Recording, trace: PoseTrace, start: tuple[Array, Array]
     ) -> None:
-        """Let joints that leave most of their markers keep to the wide loss, in place.
+        """Let joints that leave most of three markers keep to the wide loss, in place.
 
         Where skin moves all markers of a bone far, the loss at its proper scale is less
         if most of them are dropped. Frames that the wide loss loses too stay.
@@ -294,7 +314,7 @@ class GaussNewtonSolver(PoseSolver):
             trace: Poses at minima of the loss at its proper scale.
             start: The poses that these minima were searched from.
         """
-        lost = self._lost_frames(recording[0], trace)
+        lost = self._lost_frames(recording[0], trace, MIN_POSE_POINTS)
         if len(lost) == 0:
             return
         wide = PoseTrace(start[1], start[0], trace.info.copy())
@@ -302,19 +322,23 @@ class GaussNewtonSolver(PoseSolver):
         self.move_to_minima(recording, lost, wide, self.settings, start)
         self._scale_loss(1.0 / WIDE_OUTLIER)
         found = PoseTrace(wide.q[lost], wide.root[lost], wide.info[lost])
-        still = self._lost_frames(recording[0][lost], found)
+        still = self._lost_frames(recording[0][lost], found, MIN_POSE_POINTS)
         trace.replace_frames(np.delete(lost, still), wide)
 
     def _lost_frames(
-        self, points: Float[Array, "frame column _"], trace: PoseTrace
+        self,
+        points: Float[Array, "frame column _"],
+        trace: PoseTrace,
+        min_markers: int = 1,
     ) -> Int[Array, " some"]:
-        """Return the frames in which a joint leaves most of three markers or more.
+        """Return the frames in which a joint leaves most of its markers.
 
-        One or two may be gross errors.
+        Of joints that show this number of markers or more: one or two may be gross
+        errors.
         """
         residual_m = self.marker_residuals(points, trace)
         lost = [
-            leaves_markers(self, residual_m, joint, MIN_POSE_POINTS)
+            leaves_markers(self, residual_m, joint, min_markers)
             for joint in self.nodes.moving_joints.tolist()
         ]
         return np.flatnonzero(np.any(lost, axis=0))
