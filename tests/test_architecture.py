@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import re
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,13 @@ import marey
 from marey.anatomy import names
 
 SOURCE = Path(marey.__file__).parent
+ROOT = SOURCE.parents[1]
+PAGE = ROOT / "docs" / "architecture.md"
+EVERYWHERE = [
+    place.relative_to(ROOT)
+    for folder in (SOURCE, ROOT / "benchmarks")
+    for place in (folder, *folder.rglob("*"))
+]
 
 # A module may import what stands in the rows below its own. Parts of one row see each
 # other only in the rows marked so. Parts that do not exist yet are simply absent.
@@ -277,6 +285,61 @@ def test_papers_call_marey_by_its_public_names_as_a_user_does():
 )
 def test_public_is_what_a_face_exports(name, public):
     assert is_public(name) == public
+
+
+# --- the page -------------------------------------------------------------------------
+
+
+def quoted(text):
+    """What stands between backquotes, blocks aside: "stages/takes.py: read_takes"."""
+    return re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+
+
+@cache
+def places(path):
+    """Files and folders of the sources whose path ends so."""
+    ending = f"/{path.rstrip('/')}"
+    return [place for place in EVERYWHERE if f"/{place}".endswith(ending)]
+
+
+def defines(place, name):
+    """Whether a file, or the face of a package, has a function of this name."""
+    file = ROOT / (place if place.suffix else place / "__init__.py")
+    return bool(re.search(rf"(def|as) {name}\b", file.read_text(encoding="utf-8")))
+
+
+def test_the_page_names_files_and_functions_that_are_there():
+    lost = []
+    for one in quoted(PAGE.read_text(encoding="utf-8")):
+        path, colon, name = one.partition(": ")
+        if "*" in path or not ("/" in path or path.endswith(".py") or colon):
+            continue
+        found = places(path)
+        if not found or (colon and not any(defines(place, name) for place in found)):
+            lost.append(one)
+    assert lost == []
+
+
+def test_the_way_of_one_take_has_the_stages_in_the_order_of_the_code():
+    page = PAGE.read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\w+) \| `stages/.+?: (\w+)`(?:, `(\w+)`)? \|", page, re.M)
+    stages = [row[0] for row in rows]
+    called = [name for _, *names in rows[1:] for name in names if name]
+    tree = parsed("pipeline.run")
+    functions = {f.name: f for f in tree.body if isinstance(f, ast.FunctionDef)}
+    run = list(names_in_order(functions["solve_takes"], functions))
+    assert stages[:3] == ["read", "clean", "segment"]
+    assert [name for name in run if name in called] == called
+
+
+def names_in_order(node, functions):
+    """Names in the order in which they are written, functions of the file unfolded."""
+    for one in ast.iter_child_nodes(node):
+        if isinstance(one, ast.Name) and one.id in functions:
+            yield from names_in_order(functions[one.id], functions)
+        elif isinstance(one, ast.Name):
+            yield one.id
+        yield from names_in_order(one, functions)
 
 
 @pytest.mark.parametrize(

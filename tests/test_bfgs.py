@@ -12,9 +12,10 @@ from marey import synth
 from marey.articulated.targets import TargetNames
 from marey.numerics import geometry
 from marey.pose import fit_pose
-from marey.pose.bfgs.fit import BfgsOptions, BfgsSolver
+from marey.pose.bfgs.fit import BfgsSolver
 from marey.pose.bfgs.fit import fit_bfgs as fit
 from marey.pose.bfgs.fitness_kernel import FitnessTerms, evaluate_fitness
+from marey.pose.options import BfgsOptions
 from marey.rig.lengths import with_bone_lengths
 from marey.synth.performance.angles import joint_angles
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import marey
 from marey.errors import OptionError
-from marey.joints import fit_joints, joint_findings
-from marey.joints.sphere.gdke import SphereAccumulator, fit_sphere
+from marey.joints import SphereAccumulator, fit_joints, fit_sphere, joint_findings
 from marey.numerics import geometry
 from marey.papers.joint_samples import cramer_rao_bound_of_markers
 from marey.segmentation import segment

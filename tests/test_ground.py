@@ -12,9 +12,8 @@ from marey.numerics import geometry
 from marey.pose import fit_pose
 from marey.pose.contact.ground_contacts import find_ground_contacts, reconcile_anchors
 from marey.pose.options import PhysicsOptions
-from marey.pose.physics import fit
+from marey.pose.physics import GroundPlane, Hold, fit
 from marey.pose.physics.equilibrium import GROUND_STIFFNESS_RATIO
-from marey.pose.physics.fit import GroundPlane, Hold
 from marey.pose.physics.simulation import Simulation
 from marey.pose.physics.soles import no_soles
 from marey.pose.physics.springs import build_spring_system

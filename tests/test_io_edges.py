@@ -7,6 +7,7 @@ import tracemalloc
 import zipfile
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import foreign
 import numpy as np
@@ -398,6 +399,42 @@ def _of_html(path):
     return json.loads(html.unescape(meta[1]))
 
 
+def _of_json(path):
+    return json.loads(path.read_text())["provenance"]
+
+
+def _of_archive(path):
+    return json.loads(zipfile.ZipFile(path).read("marey.json"))["provenance"]
+
+
+def _of_comments(path):
+    lines = re.findall("^# provenance (.*)$", path.read_text(), re.MULTILINE)
+    assert max(map(len, lines)) <= 100
+    return json.loads("".join(lines))
+
+
+def _of_c3d(path):
+    source = marey.read(path).source
+    return json.loads("".join(source.parameters["MAREY"]["PROVENANCE"]["values"]))
+
+
+def _of_fbx(path):
+    content = path.read_bytes()
+    start = content.index(b"Comment") + len("CommentS")
+    length = int.from_bytes(content[start : start + 4], "little")
+    return json.loads(content[start + 4 : start + 4 + length])
+
+
+def _of_xml(find):
+    return lambda path: json.loads(find(ElementTree.parse(path).getroot()))
+
+
+def _of_urdf(path):
+    found = re.search("<!-- provenance (.*) -->", path.read_text())
+    ElementTree.parse(path)
+    return json.loads(found[1])
+
+
 @pytest.mark.parametrize(
     ("suffix", "read_provenance"),
     [
@@ -406,6 +443,15 @@ def _of_html(path):
         ("usda", _of_usda),
         ("parquet", _of_parquet),
         ("html", _of_html),
+        ("skel.json", _of_json),
+        ("marey", _of_archive),
+        ("asf", _of_comments),
+        ("amc", _of_comments),
+        ("c3d", _of_c3d),
+        ("fbx", _of_fbx),
+        ("mjcf", _of_xml(lambda root: root.find("custom/text").get("data"))),
+        ("osim", _of_xml(lambda root: root.find("Model/credits").text)),
+        ("urdf", _of_urdf),
     ],
 )
 def test_files_keep_from_what_they_were_made(tmp_path, suffix, read_provenance):
@@ -413,11 +459,22 @@ def test_files_keep_from_what_they_were_made(tmp_path, suffix, read_provenance):
     motion, path = samples.motion(), tmp_path / f"a.{suffix}"
     if suffix == "usda":
         pytest.importorskip("pxr")
-    given = {"inputs": {"a 'b' \"<c>&日本\".c3d": "12"}, "options": {"x": [1.5, None]}}
-    marey.write(motion, path, provenance=given)
+    given = {"inputs": {"a 'b' \"<c>&日本 --%d\".c3d": "12" * 40}}
+    given["options"] = {"x": [1.5, None]}
+    thing = motion.skeleton if suffix in ("skel.json", "asf") else motion
+    marey.write(thing, path, provenance=given)
     assert read_provenance(path) == given
-    marey.write(motion, tmp_path / f"b.{suffix}")
+    marey.write(thing, tmp_path / f"b.{suffix}")
     assert b"provenance" not in (tmp_path / f"b.{suffix}").read_bytes()
+
+
+def test_provenance_that_is_too_long_for_a_c3d_is_left_out(tmp_path):
+    """Its parameters have room for a list of 255 lines."""
+    take = samples.take()
+    inputs = {f"frame_{number:06d}.json": "0" * 64 for number in range(400)}
+    found = marey.write(take, tmp_path / "a.c3d", provenance={"inputs": inputs})
+    assert "provenance-lost" in {finding.code for finding in found}
+    assert "MAREY" not in marey.read(tmp_path / "a.c3d").source.parameters
 
 
 def test_a_format_without_a_place_for_provenance_is_written_as_ever(tmp_path):

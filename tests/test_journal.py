@@ -209,7 +209,27 @@ def test_events_stand_on_the_clock_of_the_sender(path):
     recorder = recorded(path, [frame(i) for i in range(3)], close=False)
     recorder.mark("strike", 20.01, "Left")
     recorder.close()
-    assert marey.read(path).events == (marey.Event("strike", "Left", 20.01),)
+    (event,) = marey.read(path).events
+    assert (event.label, event.context) == ("strike", "Left")
+    assert event.time == pytest.approx(20.01, abs=1e-9)
+
+
+@pytest.mark.parametrize("is_timed", [True, False])
+def test_events_stay_at_their_frames_whatever_the_clock_does(path, is_timed):
+    """It jumps by an hour, and begins again with the numbers; or there is none."""
+    recorder = recorded(path, [], close=False, rate=RATE)
+    numbers = [*range(10), *range(5)]
+    for i, number in enumerate(numbers):
+        time = number / RATE + 3600.0 * (5 <= i < 10)
+        arrival = i / RATE + 1.0 * (i >= 10)
+        sent = time if is_timed else np.nan
+        recorder.write(replace(frame(number), time=sent, arrival=arrival))
+        if i in (3, 7, 12):
+            recorder.mark("strike", time if is_timed else 0.0)
+    recorder.close()
+    take = marey.read(path)
+    rows = [(event.time - take.start) * take.rate for event in take.events]
+    np.testing.assert_allclose(rows, [3, 7, 12], atol=1e-6)
 
 
 # --- messages of WebSockets, which hold the same records ------------------------------

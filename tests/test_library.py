@@ -47,7 +47,12 @@ from marey.library.records import (
     read_record,
     short_path,
 )
-from marey.library.subject_work import BatchPlan, SubjectWork, choose_fit_takes
+from marey.library.subject_work import (
+    OF_POSES,
+    BatchPlan,
+    SubjectWork,
+    choose_fit_takes,
+)
 from marey.workers import Job, Outcome, WorkerPool
 
 FORMATS = ("bvh", "amc")
@@ -76,7 +81,7 @@ def shared_worker():
 
     @contextmanager
     def executor(options, n_takes):
-        if options.workers == 1 and not options.dask:
+        if options.workers == 1 and not (options.dask or options.slurm):
             yield pool
         else:
             with start(options, n_takes) as other:
@@ -294,6 +299,16 @@ def test_files_of_one_frame_each_are_one_recording(tmp_path):
     assert (summary.done, summary.kept) == (2, 1)
 
 
+def test_archives_of_numpy_are_recordings_by_what_they_hold(tmp_path):
+    """Others are what programs computed from recordings."""
+    take = pair_of()
+    np.savez(tmp_path / "a.npz", labels=take.labels, points=take.points, rate=50.0)
+    np.savez(tmp_path / "b.npz", joints=take.points, rate=50.0)
+    marey.write(take, tmp_path / "c.npz")
+    (tmp_path / "d.npz").write_bytes((tmp_path / "a.npz").read_bytes()[:500])
+    assert find_recordings(tmp_path) == ["a.npz", "c.npz", "d.npz"]
+
+
 def test_the_skeleton_file_of_a_motion_is_an_input(solved, tmp_path):
     root = tmp_path / "library"
     root.mkdir()
@@ -343,6 +358,8 @@ def test_a_record_says_from_what_its_outputs_were_made(library, solved):
         "B/take1.c3d": marey.read(library / "B/take1.c3d").source.sha256
     }
     skeleton = (solved / "subjects/B.skel.json").read_bytes()
+    made_from = json.loads(skeleton)["provenance"]["inputs"]
+    assert sorted(made_from) == [f"B/take{number}.c3d" for number in (1, 2, 3)]
     digest = hashlib.sha256(skeleton).hexdigest()
     assert record["skeletons"] == {"subjects/B.skel.json": digest}
     assert set(record["options"]) == set(marey.SolveOptions.__dataclass_fields__)
@@ -510,6 +527,15 @@ def test_results_never_replace_recordings_or_other_files(library, tmp_path, out)
     assert content(tmp_path) == before
 
 
+def test_a_folder_of_recordings_in_the_library_is_none_of_results(library, tmp_path):
+    """Its recordings would be left out, and have results beside them."""
+    root = shutil.copytree(library, tmp_path / "library")
+    before = content(root)
+    with pytest.raises(marey.OptionError, match=r"take1.c3d.* of no batch"):
+        again(root, root / "A")
+    assert content(root) == before
+
+
 def test_the_records_of_another_batch_below_are_left_alone(library, solved, out):
     """Results may lie around the recordings, and those around other results."""
     other = shutil.copytree(solved, out / "recordings" / "solved")
@@ -525,6 +551,27 @@ def test_a_scheduler_that_is_not_there_is_an_error(library, tmp_path, monkeypatc
     monkeypatch.setattr("marey.library.clusters.CONNECT_S", 1.0)
     with pytest.raises(marey.OptionError, match="a running Dask scheduler"):
         again(library, tmp_path / "out", dask="tcp://127.0.0.1:1")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no scripts of a shell")
+@pytest.mark.parametrize(
+    ("slurm", "message"),
+    [
+        (None, "slurm: found 'sbatch: No such file or directory'"),
+        ("echo invalid partition >&2; exit 1", "sbatch: found 'invalid partition'"),
+    ],
+)
+def test_jobs_that_slurm_does_not_take_are_an_error(
+    library, tmp_path, monkeypatch, slurm, message
+):
+    """Dask would submit them again and again, and wait for ever."""
+    if slurm:
+        sbatch = tmp_path / "sbatch"
+        sbatch.write_text(f"#!/bin/sh\n{slurm}\n")
+        sbatch.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}")
+    with pytest.raises(marey.OptionError, match=message):
+        again(library, tmp_path / "out", slurm=True, workers=2)
 
 
 def test_a_cluster_with_other_versions_is_refused():
@@ -544,13 +591,21 @@ def test_a_cluster_with_other_versions_is_refused():
         check_versions(SimpleNamespace(run=without_marey))
 
 
-def test_a_scheduler_that_dies_between_two_jobs_is_an_error(monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (OSError("the connection was closed"), "running"),
+        (Exception("the client is closed"), "closed"),
+    ],
+)
+def test_a_scheduler_that_dies_between_two_jobs_is_an_error(monkeypatch, error, status):
     monkeypatch.setattr("distributed.as_completed", list)
 
     def refuse(*_, **__):
-        raise OSError("the connection was closed")
+        raise error
 
-    executor = DaskExecutor(SimpleNamespace(nthreads=refuse, submit=refuse), 0, 1.0)
+    client = SimpleNamespace(nthreads=refuse, submit=refuse, status=status)
+    executor = DaskExecutor(client, 0, 1.0)
     with pytest.raises(marey.MareyError, match="scheduler is gone"):
         _ = executor.has_room
     with pytest.raises(marey.MareyError, match="scheduler is gone"):
@@ -574,6 +629,49 @@ def test_only_what_depends_on_a_change_is_done_again(library, out, tmp_path):
     assert again(root, out, formats=("bvh",)).failed == {}
     takes = pq.read_table(out / "index.parquet").column("take").to_pylist()
     assert len(takes) == 6  # that of the broken one is gone
+
+
+POSE_OPTIONS = {
+    "contacts": True,
+    "hold": "auto",
+    "ground": 0.0,
+    "friction": 1.0,
+    "outlier": 3.0,
+    "max_gap": 0.5,
+}
+
+
+def test_options_of_poses_leave_the_skeleton_as_it_is(library, solved, out):
+    """`marey.solve` gives the same one whatever they are."""
+    take = marey.read(library / "B" / "take1.c3d")
+    usual = marey.solve(take)
+    for name, value in POSE_OPTIONS.items():
+        other = marey.solve(take, **{name: value}).skeleton
+        np.testing.assert_array_equal(other.offset, usual.skeleton.offset, name)
+        np.testing.assert_array_equal(other.limits, usual.skeleton.limits, name)
+    assert set(POSE_OPTIONS) | {"reference"} == OF_POSES
+    before = content(out)
+    time_of_fit = (out / "subjects/B.record.json").stat().st_mtime_ns
+    assert again(library, out, outlier=3.0).done == 6
+    assert (out / "subjects/B.record.json").stat().st_mtime_ns == time_of_fit
+    assert content(out)["takes/B/take1.bvh"] != before["takes/B/take1.bvh"]
+
+
+def test_takes_without_a_skeleton_are_solved_again_for_another_subject(tmp_path):
+    """The name of the subject is in their outputs."""
+    root, out = tmp_path / "library", tmp_path / "out"
+    root.mkdir()
+    marey.write(pair_of(), root / "a.c3d")
+    plan = BatchPlan(root, out, ("bvh",), {}, "", 6, resume=True, retry=False)
+    keys = set()
+    for subject in ("anna", "ben"):
+        work = SubjectWork(
+            plan, subject, [LibraryTake("a.c3d", subject)], {"a.c3d": []}
+        )
+        work.described["a.c3d"] = {"inputs": {"a.c3d": "0"}}
+        (job,) = work._solve_jobs()
+        keys.add(job.arguments["planned"].key)
+    assert len(keys) == 2
 
 
 def test_a_folder_that_was_away_for_a_while_is_kept(library, out, tmp_path):

@@ -187,46 +187,59 @@ def test_garbage_is_counted_and_the_source_recovers():
     assert (frame.number, source.n_damaged) == (5, 6)
 
 
-@pytest.fixture
-def motive():
-    """A server of NatNet 4.1 on loopback: it states version and names, then frames."""
-    server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    server.bind(("127.0.0.1", 0))
-    server.settimeout(0.02)
+@contextmanager
+def motive(name="JOE", port=0):
+    """A server of NatNet 4.1 on loopback, with the markers a and b of one performer."""
     stop = threading.Event()
-
-    def run():
-        client, number = None, 0
-        while not stop.is_set():
-            try:
-                data, client = server.recvfrom(100)
-                if data[0] == 0:
-                    server.sendto(natnet_packets.server_info((4, 1)), client)
-                elif data[0] == 4:
-                    names = natnet_packets.models((4, 1), [("JOE", ("a", "b"))])
-                    server.sendto(names, client)
-            except TimeoutError:
-                pass
-            if client:
-                points = [(number, 1.0, 2.0), (3.0, 4.0, 5.0)]
-                sets = [("JOE", points)]
-                packet = natnet_packets.frame((4, 1), number, number / 50, sets)
-                server.sendto(packet, client)
-                number += 1
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    yield server.getsockname()[1]
-    stop.set()
-    thread.join()
-    server.close()
+    with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as server:
+        server.bind(("127.0.0.1", port))
+        server.settimeout(0.02)
+        thread = threading.Thread(target=serve_natnet, args=(server, name, stop))
+        thread.start()
+        try:
+            yield server.getsockname()[1]
+        finally:
+            stop.set()
+            thread.join()
 
 
-def test_a_natnet_server_is_asked_for_version_and_names(motive):
-    source = open_source(f"natnet://127.0.0.1:{motive}?data={free_port()}")
-    frames = received(source, 10)
+def serve_natnet(server, name, stop):
+    """State version and names when asked, then send frames."""
+    client, number = None, 0
+    while not stop.is_set():
+        try:
+            data, client = server.recvfrom(100)
+            if data[0] == 0:
+                server.sendto(natnet_packets.server_info((4, 1)), client)
+            elif data[0] == 4:
+                names = natnet_packets.models((4, 1), [(name, ("a", "b"))])
+                server.sendto(names, client)
+        except TimeoutError:
+            pass
+        if client:
+            sets = [(name, [(number, 1.0, 2.0), (3.0, 4.0, 5.0)])]
+            packet = natnet_packets.frame((4, 1), number, number / 50, sets)
+            server.sendto(packet, client)
+            number += 1
+
+
+def test_a_natnet_server_is_asked_for_version_and_names():
+    with motive() as port:
+        source = open_source(f"natnet://127.0.0.1:{port}?data={free_port()}")
+        frames = received(source, 10)
     assert frames[-1].labels == ("JOE:a", "JOE:b")
     np.testing.assert_allclose(frames[-1].points[1], (3.0, -5.0, 4.0))
+
+
+def test_a_natnet_server_that_dies_and_returns_is_asked_again():
+    """It has another performer, whose names are asked for."""
+    with motive() as port:
+        address = f"natnet://127.0.0.1:{port}?data={free_port()}"
+        poses = marey.stream(address, retry=True, learn=False, timeout=0.3)
+        next(pose for pose in poses if pose.frame.labels == ("JOE:a", "JOE:b"))
+    with closing(poses), motive("ANN", port):
+        next(pose for pose in poses if pose.frame.labels == ("ANN:a", "ANN:b"))
+    assert poses.statistics.layout_changes > 0
 
 
 def test_websocket_frames_arrive_exactly():
@@ -623,6 +636,29 @@ def test_the_command_tracks_a_skeleton(walk, skeleton, tmp_path, run):
     assert (process.returncode, errors) == (0, "")
     assert "packet to pose" in output
     assert marey.read(target).n_frames == marey.read(walk).n_frames
+
+
+def test_a_skeleton_that_cannot_be_written_is_refused_before_the_stream(walk, run):
+    process = run(f"file:{walk}?loop", "--learnt", str(walk))
+    output, errors = process.communicate(timeout=60.0)
+    assert (process.returncode, output) == (2, "")
+    assert "walk.c3d" in errors.replace("\n", "")
+
+
+def test_a_skeleton_that_was_not_learnt_is_an_error(tmp_path, run):
+    """Two markers: the recording is there, and the file of the skeleton is not."""
+    still, session = tmp_path / "still.npz", tmp_path / "session.marey-live"
+    points = np.random.default_rng(0).normal(size=(1, 2, 3)).repeat(60, axis=0)
+    labels = ("m0", "m1")
+    marey.write(marey.Take(rate=60.0, points=points, labels=labels), still)
+    target = tmp_path / "ann.skel.json"
+    process = run(str(still), "--to", f"record:{session}", "--learnt", str(target))
+    output, errors = process.communicate(timeout=120.0)
+    assert process.returncode == 2
+    assert "no skeleton" in errors.replace("\n", " ")
+    assert "60 received" in output
+    assert marey.read(session).n_frames == 60
+    assert not target.exists()
 
 
 def test_nobody_there_is_one_line_and_code_2(run):

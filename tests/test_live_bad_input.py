@@ -17,8 +17,9 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 import marey
-from marey.live import Frame, open_sink, open_source
+from marey.live import Frame, Recorder, open_sink, open_source
 from marey.live.codecs import decode_frame, encode_mxtp
+from marey.live.frame import MAX_NAMES
 from marey.live.sinks.websocket import MAX_CLIENTS
 
 MAX_UDP_BYTES = 65_507
@@ -332,6 +333,48 @@ def test_a_full_disk_ends_the_loop_and_frees_all(performer, tmp_path, small_file
     open_sink(f"ws://:{port}").close()
     assert threading.active_count() == n_threads
     assert marey.read(tmp_path / "a.marey-live").n_frames > 10
+
+
+def test_a_late_frame_of_a_raw_cloud_adds_no_marker(performer, tmp_path):
+    """Its points have no names, and those of frames before and after are known."""
+    points, path = performer[1].points, tmp_path / "session.marey-live"
+    bare = tuple(f"unlabelled{i}" for i in range(points.shape[1]))
+
+    def frame_of(number):
+        late = number + (1, -1)[number % 2] if number % 20 in (10, 11) else number
+        row = row_of(late, performer[1])
+        return Frame(number=late, time=late / RATE, points=points[row], labels=bare)
+
+    port = free_port(socket.SOCK_STREAM)
+    to = f"record:{path}"
+    with (
+        closing(open_sink(f"ws://:{port}")) as sink,
+        marey.stream(
+            f"ws://127.0.0.1:{port}", to=to, timeout=PATIENCE_S, learn=False
+        ) as poses,
+        closing(Sender(sink, frame_of)),
+    ):
+        while poses.statistics.reordered < 3:
+            next(poses)
+    take = marey.read(path)
+    assert not any(label.startswith("unlabelled") for label in take.labels)
+
+
+def test_layouts_that_are_made_up_take_no_memory(tmp_path):
+    """Every frame has other sensors: what the recorder remembers of them is bounded."""
+    recorder = Recorder(tmp_path / "session.marey-live")
+    numbers, bits = np.arange(2 * MAX_NAMES), np.arange(11)
+    shown = numbers[:, None] >> bits & 1 == 1
+    for i, there in enumerate(shown):
+        names = tuple(f"s{bit}" for bit in bits[there])
+        T = np.tile(np.eye(4), (len(names), 1, 1))
+        recorder.write(Frame(number=i, T_world_sensor=T, sensor_names=names))
+    assert len(recorder._layouts) <= MAX_NAMES
+    recorder.close()
+    take = marey.read(recorder.path)
+    order = [take.sensor_names.index(f"s{bit}") for bit in bits]
+    seen = np.isfinite(take.T_world_sensor[:, order, 0, 0])
+    np.testing.assert_array_equal(seen, shown)
 
 
 # --- clients --------------------------------------------------------------------------

@@ -77,6 +77,43 @@ def test_a_foot_of_two_markers_follows_the_shank():
         assert found == [*names]
 
 
+def test_points_keep_their_names_when_frames_are_lost(walk, rng):
+    """Their numbers say how far the points have moved meanwhile."""
+    labeller, names = PointLabeller(), []
+    for i, some in enumerate(walk[1].points):
+        if i % 7 > 3:
+            continue
+        frame = labeller.label(bare(i, rng.permutation(some)))
+        names.append([name_of(frame, point) for point in some])
+    assert all(row == names[0] for row in names)
+
+
+def test_points_that_stand_still_keep_their_names_in_a_pause(rng):
+    """After a second the velocity of before says nothing."""
+    points, labeller = rng.uniform(-1.0, 1.0, (20, 3)), PointLabeller()
+    for i in (0, 1, 2, 200, 5, 6):  # the sender counts from the start again
+        drift = np.array([0.004 * min(i, 3), 0.0, 0.0])
+        frame = labeller.label(bare(i, rng.permutation(points + drift)))
+        if i == 0:
+            names = [name_of(frame, point) for point in points]
+    assert [name_of(frame, point) for point in points + drift] == names
+
+
+@pytest.mark.parametrize("n_markers", [4, 2])
+def test_a_foot_that_strikes_keeps_its_names(n_markers):
+    """It is 60 mm from where its velocity has it: as a part, or next to the shank."""
+    shank = [(0.0, 0.0, 0.5), (0.1, 0.0, 0.4), (0.0, 0.1, 0.3), (0.1, 0.1, 0.2)]
+    foot = [(0.0, 0.0, 0.05), (0.2, 0.0, 0.0), (0.2, 0.1, 0.0), (0.1, 0.2, 0.0)]
+    first = np.array([*shank, *foot[:n_markers]])
+    fall = np.outer([0.02] * 4 + [0.06] * n_markers, [0.0, 0.0, 1.0])
+    labeller = PointLabeller()
+    names = labeller.label(bare(0, first)).labels
+    for i, depth in enumerate((0.4, 1.2, 2.2, 3.2, 3.2, 3.2)):
+        points = first - depth * fall
+        frame = labeller.label(bare(i + 1, points))
+        assert [name_of(frame, point) for point in points] == [*names]
+
+
 def test_parts_are_not_searched_among_very_many_reflections(rng, monkeypatch):
     """The effort of a frame that shows others each time stays that of assignment."""
     searched = []

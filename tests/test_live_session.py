@@ -110,6 +110,7 @@ def test_osc_messages_of_an_independent_client_trigger(walk, tmp_path):
         client.send_message("/marey/stop", [])
         until(lambda: not poses.is_recording)
         assert poses.n_refused_triggers == 2
+        assert [one.code for one in poses.findings()] == ["triggers-refused"]
     assert [event.label for event in marey.read(path).events] == ["kick"]
 
 
@@ -162,6 +163,32 @@ def test_a_recording_needs_a_format_that_holds_it(walk, tmp_path, name):
     with pytest.raises(marey.OptionError, match=name):
         marey.stream(walk, to=f"record:{tmp_path / name}")
     assert not list(tmp_path.glob(f"{name}*"))
+
+
+def test_a_recording_that_waits_is_refused_before_the_take(walk, tmp_path):
+    """Not when the performer has begun."""
+    path = tmp_path / "take.c3d"
+    path.write_bytes(b"of yesterday")
+    with pytest.raises(marey.OptionError, match=r"take\.c3d"):
+        marey.stream(walk, to=f"record:{path}?wait")
+    assert path.read_bytes() == b"of yesterday"
+
+
+def test_recordings_begin_all_or_none(walk, tmp_path):
+    """What took the place of the second meanwhile leaves nothing of the first."""
+    paths = [tmp_path / "a.marey-live", tmp_path / "b.marey-live"]
+    to = [f"record:{path}?wait" for path in paths]
+    with marey.stream(f"file:{walk}?loop", to=to, learn=False) as poses:
+        paths[1].write_bytes(b"of another program")
+        with pytest.raises(marey.OptionError, match=r"b\.marey-live"):
+            poses.start_recording()
+        assert not poses.is_recording
+        assert not paths[0].exists()
+        poses.start_recording()
+        next(poses)
+        poses.stop_recording()
+    assert marey.read(tmp_path / "b-2.marey-live").n_frames > 0
+    assert paths[1].read_bytes() == b"of another program"
 
 
 def test_a_recording_needs_a_path(walk):

@@ -168,10 +168,11 @@ class QtmServer:
     After `n_frames` it has three markers instead of two, or sends other bytes.
     """
 
-    def __init__(self, version="1.24", n_frames=10**9, then=None):
+    def __init__(self, version="1.24", n_frames=10**9, then=None, port=0):
         self.version, self.n_frames, self.then = version, n_frames, then
         self._listener = socket.socket()
-        self._listener.bind(("127.0.0.1", 0))
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._listener.bind(("127.0.0.1", port))
         self._listener.listen()
         self.port = self._listener.getsockname()[1]
         self.address = f"qtm://127.0.0.1:{self.port}"
@@ -286,6 +287,19 @@ def test_a_stream_that_lies_about_lengths_is_ended():
     assert [frame.number for frame in frames] == [1, 2, 3, 4, 5]
     assert source.has_ended
     assert source.n_damaged == 1
+
+
+def test_a_server_that_dies_and_returns_is_asked_again():
+    """It counts from the start, and has other names."""
+    first = QtmServer()
+    port = first.port
+    with marey.stream(first.address, retry=True, learn=False) as poses:
+        with closing(first):
+            assert next(poses).frame.labels == ("a", "b")
+        with closing(QtmServer(n_frames=0, port=port)):
+            found = next(pose for pose in poses if len(pose.frame.labels) == 3)
+    assert found.frame.labels == ("a", "b", "c")
+    assert poses.statistics.received > 1
 
 
 def test_a_server_of_another_version_or_none_is_a_typed_error():

@@ -25,6 +25,8 @@ from marey.segmentation.clusters.cross_validation import (
 from marey.segmentation.clusters.model_selection import (
     Clustering,
     cluster_markers,
+    mean_agreement,
+    prefer_predictive,
     rand_matrix,
 )
 from marey.segmentation.clusters.overlap import (
@@ -41,6 +43,7 @@ from marey.segmentation.clusters.pair_statistics import (
     PairStats,
     has_white_noise,
     log_odds,
+    members_of_labels,
     nearest_neighbour_bodies,
     pair_deviations,
     pair_statistics,
@@ -131,6 +134,35 @@ def test_pair_statistics_have_no_direction_of_time(n_frames, rng):
     )
     np.testing.assert_allclose(forward.spread, backward.spread, rtol=1e-12)
     np.testing.assert_allclose(forward.distance, backward.distance, rtol=1e-12)
+
+
+def test_one_frame_less_hardly_changes_the_distances_of_a_long_take(rng):
+    """All frames count; another sample of them would have other noise."""
+    points = 0.2 * np.arange(15.0).reshape(5, 3) + rng.normal(size=(3000, 5, 3))
+    whole, less = (pair_statistics([path]) for path in (points, points[1:]))
+    pairs = np.triu_indices(5, 1)
+    np.testing.assert_allclose(less.spread[pairs], whole.spread[pairs], rtol=5e-3)
+
+
+def test_of_clusterings_that_predict_clearly_better_the_one_that_agrees_is_taken():
+    """Their errors hardly differ, and any frame more or less would turn them."""
+    owners = ([0, 0, 1, 1, 2, 2], [0, 0, 1, 1, 1, 1], [0, 1, 2, 2, 2, 2])
+    tried = [
+        Clustering(members_of_labels(owner), np.array(owner), np.zeros((6, 6)))
+        for owner in owners
+    ]
+    agreement = mean_agreement(tried)
+    assert agreement[1] > agreement[2]
+
+    def choose(*cost):
+        values = {one.members.tobytes(): c for one, c in zip(tried, cost, strict=True)}
+        criterion = LeaveOneOut.__new__(LeaveOneOut)
+        criterion.cost = lambda members: values[members.tobytes()]
+        return tried.index(prefer_predictive(tried[0], tried, criterion))
+
+    assert choose(0.0, -1.0, -1.1) == 0
+    assert choose(0.0, -9.0, -9.1) == choose(0.0, -9.1, -9.0) == 1
+    assert choose(0.0, 0.0, -9.0) == 2
 
 
 def test_a_joint_that_moves_for_a_moment_does_not_pass_for_noise():

@@ -106,6 +106,25 @@ def test_two_performers_are_two_trees():
     assert (score.wrong, score.missing) == (0, 0)
 
 
+def test_props_that_nobody_holds_are_trees_of_their_own(rng):
+    """Any two bodies have a best joint; that of two props explains nothing."""
+    places = samples.smooth_signals(rng, 600, 9).reshape(600, 3, 3)
+    turns = samples.smooth_signals(rng, 600, 9).reshape(600, 3, 3)
+    T = marey.geometry.transform(marey.geometry.rotation_exp(turns), places)
+    joints = marey.fit_joints(samples.sensor_bodies(T))
+    assert (joints.residual > 0.1).all()
+    assert len(infer_tree(joints).roots) == 3
+
+
+def test_a_joint_in_another_unit_is_a_joint(walker):
+    """Sensors in centimetres that are read as metres."""
+    joints = walker[2]
+    lengths = ("residual", "noise", "distance", "center_a", "center_b")
+    scaled = {name: 100.0 * getattr(joints, name) for name in lengths}
+    parents = infer_tree(replace(joints, **scaled)).parent
+    np.testing.assert_array_equal(parents, infer_tree(joints).parent)
+
+
 def test_a_margin_is_the_log_cost_ratio_of_the_next_best_edge():
     _, bodies = jointed.record_sensors(FIGURES["linkage"], seconds=10.0, noise=1e-3)
     joints = jointed.fit_all_pairs(bodies)

@@ -29,6 +29,7 @@ import marey
 from benchmarks.harness.task import Figure, Row, Setting, mean_of
 from benchmarks.harness.timing import time_call
 from marey import synth
+from marey.errors import DataError
 from marey.numerics import geometry
 from marey.pose import fit_pose
 from marey.skeleton import Skeleton, marker_columns
@@ -117,6 +118,8 @@ def count_steps_of_frames(
 ) -> int:
     """Return how many steps are large between frames that are solved by themselves.
 
+    None is between frames of which one shows no marker of the skeleton.
+
     Args:
         skeleton: Its joints.
         take: The recording.
@@ -126,7 +129,10 @@ def count_steps_of_frames(
 
     def pose(frame: int) -> np.ndarray:
         alone = take.cut(frame, frame + 1)
-        motion, _ = fit_pose(skeleton, alone, method="gauss_newton", **options)
+        try:
+            motion, _ = fit_pose(skeleton, alone, method="gauss_newton", **options)
+        except DataError:
+            return np.full((len(skeleton.names), 4), np.nan)
         return np.asarray(motion.wxyz[0])
 
     frames = np.unique([large[:, 0], large[:, 0] + 1]).tolist()

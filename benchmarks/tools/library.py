@@ -1,10 +1,10 @@
 """A library of generated people: speed, memory, faults, and the executors' bytes.
 
-    python -m benchmarks.tools.library speed [--takes 40] [--people 2]
+    python -m benchmarks.tools.library speed [--takes 40] [--people 2] [--repeats 3]
     python -m benchmarks.tools.library scale --folder FOLDER [--takes 2000]
     python -m benchmarks.tools.library faults [--takes 200] [--people 5] [--kills 20]
     python -m benchmarks.tools.library poison
-    python -m benchmarks.tools.library fit [--people 4] [--takes 24]
+    python -m benchmarks.tools.library fit [--people 4] [--takes 24] [--sensors]
 
 `speed` solves the library with one and with two workers and in bare loops, and states
 takes per second of wall clock and seconds of CPU. `scale` solves a large one with two
@@ -41,6 +41,7 @@ from marey.library.jobs.describe import measure_spread
 from marey.library.jobs.fit import solve_common
 from marey.library.jobs.take import solve_with_skeletons
 from marey.library.subject_work import choose_fit_takes
+from marey.numerics import geometry
 from marey.synth.recording import capture
 
 MOTIONS = ("walk", "exercise", "swing", "jump", "kick_punch")
@@ -94,36 +95,56 @@ def content(out: Path) -> dict[str, bytes]:
 # --- speed ----------------------------------------------------------------------------
 
 
-def measure_speed(folder: Path, takes: int, people: int) -> None:
-    """Print takes per second with one and two workers, and the overhead on a loop."""
+def measure_speed(folder: Path, takes: int, people: int, repeats: int) -> None:
+    """Print takes per second with one and two workers, and the overhead on a loop.
+
+    All commands take turns, so that a busy machine disturbs them alike. The overhead is
+    the ratio of CPU seconds of a batch with all its processes, from their start to
+    their end, and of a loop in one process that does the same work.
+    """
     library = make_library(folder / "library", takes, people)
-    batches = {
-        f"{n} workers": batch_command(library, folder / f"out{n}", "--workers", str(n))
-        for n in (1, 2)
-    }
     loop = [sys.executable, "-m", "benchmarks.tools.library", "loop", "--folder"]
-    commands = batches | {
-        "bare loop": [*loop, str(folder)],
-        "loop with the subject's skeletons": [*loop, str(folder), "--shared"],
+    commands = {
+        "1 worker": batch_command(library, folder / "out1", "--workers", "1"),
+        "loop of the same work": [*loop, str(folder), "--shared"],
+        "2 workers": batch_command(library, folder / "out2", "--workers", "2"),
+        "loop of marey.solve": [*loop, str(folder)],
     }
-    rates, costs = {}, {}
-    for name, command in commands.items():
-        shutil.rmtree(folder / f"out{name[0]}", ignore_errors=True)
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        began = time.monotonic()
-        kernels = {"MAREY_COMPILED_KERNELS": "1"}  # as the command has them
-        subprocess.run(command, check=True, env=os.environ | kernels)
-        rates[name] = takes / (time.monotonic() - began)
-        costs[name] = cpu_since(before, resource.RUSAGE_CHILDREN) / takes
-        print(
-            f"{name}: {rates[name]:.3f} takes/s, {costs[name]:.3f} s of CPU per take",
-            flush=True,
-        )
-    print(f"two workers against one: {rates['2 workers'] / rates['1 workers']:.2f}")
-    same = content(folder / "out1") == content(folder / "out2")
-    print(f"same bytes: {same}")
-    for name in list(commands)[2:]:
-        print(f"CPU against {name}: {costs['1 workers'] / costs[name]:.2f}", flush=True)
+    measured: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
+    for _ in range(repeats):
+        for name, command in commands.items():
+            shutil.rmtree(folder / f"out{name[0]}", ignore_errors=True)
+            measured[name].append(run_measured(command))
+            wall, cpu = measured[name][-1]
+            print(f"  {name}: {wall:.2f} s, {cpu:.2f} s of CPU", flush=True)
+    walls, costs = (
+        {name: np.array([run[i] for run in runs]) for name, runs in measured.items()}
+        for i in (0, 1)
+    )
+    for name in commands:
+        rate, cost = takes / np.median(walls[name]), np.median(costs[name]) / takes
+        print(f"{name}: {rate:.3f} takes/s, {cost:.3f} s of CPU per take")
+    gains = walls["1 worker"] / walls["2 workers"]
+    print(f"two workers against one: {spell_range(gains)}")
+    print(f"same bytes: {content(folder / 'out1') == content(folder / 'out2')}")
+    for name in ("loop of the same work", "loop of marey.solve"):
+        ratios = costs["1 worker"] / costs[name]
+        print(f"CPU against a {name}: {spell_range(ratios)}", flush=True)
+
+
+def run_measured(command: Command) -> tuple[float, float]:
+    """Return the seconds of a command by the clock, and of CPU with its children."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    began = time.monotonic()
+    kernels = {"MAREY_COMPILED_KERNELS": "1"}  # as the command has them
+    subprocess.run(command, check=True, env=os.environ | kernels)
+    wall = time.monotonic() - began
+    return wall, cpu_since(before, resource.RUSAGE_CHILDREN)
+
+
+def spell_range(values: np.ndarray) -> str:
+    """Return the median of some values, the least and the greatest."""
+    return f"{np.median(values):.2f} ({values.min():.2f} to {values.max():.2f})"
 
 
 def measure_scale(folder: Path, takes: int, people: int) -> None:
@@ -437,18 +458,23 @@ def fill_disk(library: Path, out: Path) -> None:
 # --- fit ------------------------------------------------------------------------------
 
 
-def compare_fits(people: int, n_takes: int) -> None:
+def compare_fits(people: int, n_takes: int, *, sensors: bool) -> None:
     """Print errors of bones by the takes that skeletons are fitted to.
 
     A person has takes with the markers of one day, soft tissue and noise: three of four
     are walks, as archives have.
+
+    Args:
+        people: Number of people.
+        n_takes: Takes of each.
+        sensors: Whether there is a sensor on every body, in place of markers.
     """
     others = ("swing", "jump", "kick_punch") * (n_takes // 12)
     kinds = ("walk",) * (n_takes - len(others)) + others
     sets = {"first 6": 6, "chosen 3": 3, "chosen 6": 6, "all": n_takes}
     errors: dict[str, list[float]] = {name: [] for name in sets}
     for who in range(people):
-        takes = record_day(100 + who, kinds)
+        takes = record_day(100 + who, kinds, sensors=sensors)
         described = {name: _described(take) for name, take in takes.items()}
         for name, count in sets.items():
             chosen = choose_fit_takes(described, count)
@@ -462,10 +488,15 @@ def compare_fits(people: int, n_takes: int) -> None:
         print(f"{name}: rms error of bones {np.mean(values):.2f} mm")
 
 
-def record_day(seed: int, kinds: Sequence[str]) -> dict[str, synth.Recording]:
-    """Return takes of a person whose markers stay where they are."""
+def record_day(
+    seed: int, kinds: Sequence[str], *, sensors: bool
+) -> dict[str, synth.Recording]:
+    """Return takes of a person whose markers or sensors stay where they are."""
     person, chance = synth.human(seed=seed), np.random.default_rng(seed)
-    corruption = synth.Corruption(soft_tissue=0.01, knee_shift=1.0)
+    turn = np.deg2rad(2.0) if sensors else 0.0
+    corruption = synth.Corruption(
+        soft_tissue=0.01, knee_shift=1.0, soft_tissue_turn=turn
+    )
     takes = {}
     for number, kind in enumerate(kinds):
         motion = person.perform(kind, seconds=1.0, rate=RATE, seed=number)
@@ -473,18 +504,28 @@ def record_day(seed: int, kinds: Sequence[str]) -> dict[str, synth.Recording]:
             (person,),
             (motion,),
             names=("",),
-            markers=MARKERS,
+            markers=None if sensors else MARKERS,
+            sensors=sensors,
             seed=seed,
             corruption=corruption,
         )
-        noise = chance.normal(scale=0.001, size=take.points.shape)
-        takes[f"{number:03d}"] = replace(take, points=take.points + noise)
+        takes[f"{number:03d}"] = add_noise(take, chance)
     return takes
+
+
+def add_noise(take: synth.Recording, chance: np.random.Generator) -> synth.Recording:
+    """Return a take with noise of 1 mm and 0.2 degrees per axis."""
+    T = take.T_world_sensor.copy()
+    T[..., :3, 3] += chance.normal(scale=0.001, size=(*T.shape[:2], 3))
+    turn = chance.normal(scale=np.deg2rad(0.2), size=(*T.shape[:2], 3))
+    T[..., :3, :3] = T[..., :3, :3] @ geometry.rotation_exp(turn)
+    noise = chance.normal(scale=0.001, size=take.points.shape)
+    return replace(take, points=take.points + noise, T_world_sensor=T)
 
 
 def _described(take: marey.Take) -> dict[str, Any]:
     """Return what `describe_take` finds of a file with this take."""
-    positions = int(take.seen.sum())
+    positions = int(take.seen.sum()) + int(take.sensor_seen.sum())
     return {"positions": positions, "labelled": True, "spread": measure_spread(take)}
 
 
@@ -521,13 +562,15 @@ def main() -> None:
     parser.add_argument("--shared", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--takes", type=int, default=0)
     parser.add_argument("--people", type=int, default=0)
+    parser.add_argument("--sensors", action="store_true", help="with `fit`")
     parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", default="", help="only faults with this word")
     parser.add_argument("--folder", type=Path)
     given = parser.parse_args()
     folder = given.folder or Path(tempfile.mkdtemp())
     if given.what == "speed":
-        measure_speed(folder, given.takes or 40, given.people or 2)
+        measure_speed(folder, given.takes or 40, given.people or 2, given.repeats)
     elif given.what == "loop":
         solve_in_loop(folder, shared=given.shared)
     elif given.what == "scale":
@@ -539,7 +582,7 @@ def main() -> None:
     elif given.what == "poison":
         try_poison(folder)
     else:
-        compare_fits(given.people or 4, given.takes or 24)
+        compare_fits(given.people or 4, given.takes or 24, sensors=given.sensors)
 
 
 if __name__ == "__main__":

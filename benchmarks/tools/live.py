@@ -4,6 +4,7 @@
     python -m benchmarks.tools.live pops FILE...
     python -m benchmarks.tools.live latency SECONDS
     python -m benchmarks.tools.live memory SECONDS
+    python -m benchmarks.tools.live names FILE...
 
 `prefix`: how right the skeleton of the first seconds of an exercise is, in which every
 joint moves once within so many seconds, without and with labels: bodies, their links,
@@ -12,6 +13,8 @@ of a recording is taken over, against the residual of the markers. For both the 
 the machine does not matter. `latency`: time from a packet to its poses, of 53 markers
 with one performer and of 110 markers with two, on a quiet machine. `memory`: that of
 this process, and with its worker, while a walk is learnt from at 10 times its speed.
+`names`: how often points without labels get another name, in pieces of recordings and
+of generated motions, with all frames and with three of seven lost.
 """
 
 import sys
@@ -28,6 +31,8 @@ from benchmarks.harness.task import Row, Spread
 from benchmarks.recordings.live import marker_residual, second_difference
 from benchmarks.speed.live import follow_lsl, watch_memory
 from marey.live import Frame, open_source
+from marey.live.frame import UNLABELLED
+from marey.live.labelling import PointLabeller
 from marey.live.learning import Learnt
 from marey.live.learning.estimate import estimate_skeletons_of_stream
 from marey.live.live_stream import RECENT_FRAMES
@@ -36,6 +41,20 @@ from marey.pose import solve_pose
 
 JUDGED_SECONDS = 2.0
 """Seconds before an estimate in which its joints are compared with the true ones."""
+
+PIECE_FRAMES, MAX_PIECES = 100, 9
+"""Frames of a piece in which changes of names are counted, and pieces of a motion."""
+
+GENERATED = (
+    ("walk", 120.0, 5.0),
+    ("walk", 60.0, 5.0),
+    ("jump", 120.0, 5.0),
+    ("jump", 60.0, 5.0),
+    ("kick_punch", 60.0, 5.0),
+    ("swing", 60.0, 5.0),
+    ("exercise", 60.0, 12.0),
+)
+"""Motions in which changes of names are counted: frames per second, and seconds."""
 
 TAKE_OVER_SHARES = (0.2, 0.4, 0.6, 0.8)
 """Parts of a recording after which its skeleton is taken over."""
@@ -190,6 +209,58 @@ def measure_memory(seconds: float = 300.0) -> None:
         print_row(row)
 
 
+def measure_names(*files: str) -> None:
+    """Print how often the points of clouds get another name, on any machine."""
+    for file in files:
+        take = marey.read(file)
+        print_names(Path(file).name, cut_pieces(take.points, MAX_PIECES))
+    for motion, rate, seconds in GENERATED:
+        pieces: list[np.ndarray] = []
+        for seed in range(3):
+            take = marey.synth.human().record(
+                motion, rate=rate, seconds=seconds, noise=5e-4, seed=seed
+            )
+            pieces += cut_pieces(take.points, MAX_PIECES // 3)
+        print_names(f"{motion} at {rate:g} Hz", pieces)
+
+
+def cut_pieces(points: np.ndarray, count: int) -> list[np.ndarray]:
+    """Return pieces of a recording at even distances."""
+    count = min(count, len(points) // PIECE_FRAMES)
+    starts = np.linspace(0, len(points) - PIECE_FRAMES, count).astype(int)
+    return [points[start : start + PIECE_FRAMES] for start in starts]
+
+
+def print_names(case: str, pieces: Sequence[np.ndarray]) -> None:
+    """Print the changes of names in pieces, with all frames and with some."""
+    every = range(PIECE_FRAMES)
+    some = [i for i in every if i % 7 < 4]
+    n_all, n_some = (
+        sum(count_renamed(piece, frames) for piece in pieces)
+        for frames in (every, some)
+    )
+    n = len(pieces)
+    print(f"{case:20s} {n} pieces: {n_all} changes; of {len(some)} frames {n_some}")
+
+
+def count_renamed(points: np.ndarray, frames: Sequence[int]) -> int:
+    """Return how often a marker gets another name than it had when seen before."""
+    rng, labeller = np.random.default_rng(0), PointLabeller()
+    last: dict[int, str] = {}
+    count = 0
+    for i in frames:
+        shown = rng.permutation(np.flatnonzero(np.isfinite(points[i, :, 0])))
+        bare = tuple(f"{UNLABELLED}{k}" for k in range(len(shown)))
+        frame = labeller.label(Frame(number=i, points=points[i, shown], labels=bare))
+        named = zip(frame.labels, frame.points, strict=True)
+        name_at = {tuple(point): name for name, point in named}
+        for marker in shown.tolist():
+            name = name_at[tuple(points[i, marker])]
+            count += last.get(marker, name) != name
+            last[marker] = name
+    return count
+
+
 def print_row(row: Row) -> None:
     """Print a row of figures as they come."""
     print(row.case, flush=True)
@@ -204,6 +275,8 @@ if __name__ == "__main__":
         estimate_exercise(*map(float, sys.argv[2:]))
     elif sys.argv[1] == "pops":
         measure_pops(*sys.argv[2:])
+    elif sys.argv[1] == "names":
+        measure_names(*sys.argv[2:])
     elif sys.argv[1] == "memory":
         measure_memory(*map(float, sys.argv[2:]))
     else:

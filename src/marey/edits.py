@@ -17,6 +17,7 @@ from typing import Any
 
 from marey.errors import FormatError, OptionError, printable, reason
 from marey.io.atomic import check_target, write_atomic
+from marey.report import list_examples
 
 JOINT_KINDS = ("ball", "universal", "hinge", "fixed")
 """Kinds that an edit can give to a joint."""
@@ -62,10 +63,6 @@ Chosen by hand."""
 
 VERSION = 1
 """Version of the file format."""
-
-MAX_LISTED_MARKERS = 3
-"""Largest number of markers that the sentence of an edit lists. Higher makes longer
-sentences. Chosen by hand."""
 
 Names = tuple[str, ...]
 Triple = tuple[float, ...]
@@ -341,7 +338,7 @@ def _sentence(edit: Edit) -> str:
     """Return the edit in plain words."""
     a, b = edit.bodies if edit.bodies else ("", "")
     called = f", called {edit.name}" if edit.name else ""
-    members = _listed((*edit.markers, *edit.sensors))
+    members = list_examples((*edit.markers, *edit.sensors))
     of_markers = f"{members} in " if edit.markers else ""
     a_kind = f"a {edit.kind}" if edit.kind in ("ball", "hinge") else edit.kind
     of_take = f" of take {edit.take}" if edit.take else ""
@@ -367,13 +364,6 @@ def _sentence(edit: Edit) -> str:
         "ground": f"ground set at {1e3 * ground_height:.0f} mm",
     }
     return printable(sentences[edit.do])
-
-
-def _listed(names: Names) -> str:
-    """Return names in a row, the last of many as a number."""
-    listed = ", ".join(names[:MAX_LISTED_MARKERS])
-    more = len(names) - MAX_LISTED_MARKERS
-    return f"{listed} and {more} more" if more > 0 else listed
 
 
 def _triple(values: Triple, digits: int = 1) -> str:

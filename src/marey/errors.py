@@ -33,10 +33,12 @@ class MareyError(Exception):
         super().__init__(printable(message, limit=LONGEST_MESSAGE))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _revived, (type(self), self.args, self.__dict__)
+        return _restore_error, (type(self), self.args, self.__dict__)
 
 
-def _revived(kind: type[MareyError], args: tuple[Any, ...], state: Any) -> MareyError:
+def _restore_error(
+    kind: type[MareyError], args: tuple[Any, ...], state: Any
+) -> MareyError:
     """Return a pickled error without asking its constructor, whose words differ."""
     error = kind.__new__(kind)
     error.args = args

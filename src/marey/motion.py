@@ -128,10 +128,10 @@ class Motion(EvenlySampled):
                 "motion.rate", found=self.rate, needed="a positive number of hertz"
             )
         object.__setattr__(self, "T_world_root", _whole(self.T_world_root))
-        wxyz = geometry.quat_continuous(_unit(self._rooted()))
+        wxyz = geometry.quat_continuous(_unit(self._rotations_with_root()))
         object.__setattr__(self, "wxyz", wxyz)
 
-    def _rooted(self) -> Float[np.ndarray, "frame joint 4"]:
+    def _rotations_with_root(self) -> Float[np.ndarray, "frame joint 4"]:
         """Return the rotations, the root's taken from its pose where they differ."""
         wxyz = self.wxyz.astype(float, copy=False)
         R = self.T_world_root[:, :3, :3]

@@ -265,7 +265,7 @@ class Cause:
             percent=f"{1e2 * largest:.0f}",
             seconds=f"{sum(values):.2g}",
             n_frames=sum(last - first + 1 for first, last in runs),
-            frames=_list_examples([_spell_frames(run) for run in runs]),
+            frames=list_examples([_spell_frames(run) for run in runs]),
         )
 
     def _subjects(self) -> str:
@@ -274,7 +274,7 @@ class Cause:
         order = sorted(
             self.findings, key=lambda f: sign * f.value if math.isfinite(f.value) else 0
         )
-        return _list_examples(list(dict.fromkeys(f.subject for f in order)))
+        return list_examples(list(dict.fromkeys(f.subject for f in order)))
 
     def __str__(self) -> str:
         message = printable(self.message, limit=LONGEST_MESSAGE)
@@ -296,7 +296,12 @@ def _gravest(findings: Sequence[Finding]) -> Severity:
     return next((severity for severity in SEVERITIES if severity in present), "info")
 
 
-def _list_examples(items: Sequence[str]) -> str:
+def count_noun(number: int, noun: str) -> str:
+    """Return a number with its noun: "1 take", "2 takes"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def list_examples(items: Sequence[str]) -> str:
     """Return the first few of several items, and how many more there are."""
     more = len(items) - MAX_LISTED_EXAMPLES
     listed = ", ".join(items[:MAX_LISTED_EXAMPLES])

@@ -167,6 +167,12 @@ class Skeleton:
         lengths[:1] = 0.0
         return lengths
 
+    @property
+    def subject(self) -> str:
+        """Subject that all marker labels name; "" if they differ or name none."""
+        named = {label.rpartition(":")[0] for label in self.marker_labels}
+        return named.pop() if len(named) == 1 else ""
+
     def index(self, name: str) -> int:
         """Return the number of the joint of this name.
 

@@ -284,6 +284,11 @@ class Take(EvenlySampled):
         return poses_seen(self.T_world_sensor)
 
     @property
+    def positions(self) -> Float[np.ndarray, "frame point 3"]:
+        """Positions of the markers, then of the sensors, in metres."""
+        return np.concatenate([self.points, self.T_world_sensor[..., :3, 3]], axis=1)
+
+    @property
     def measured(self) -> "Take":
         """The take without the values that cleaning filled in."""
         if not self.filled.any():
@@ -311,6 +316,11 @@ class Take(EvenlySampled):
         from marey.tables import take_to_xarray  # xarray is slow to import
 
         return take_to_xarray(self)
+
+    def with_findings(self, *findings: Finding) -> "Take":
+        """Return the take with more findings at its source."""
+        found = (*self.source.findings, *findings)
+        return replace(self, source=replace(self.source, findings=found))
 
     def cut(self, start: int, stop: int) -> "Take":
         """Return frames `start` up to but not including `stop`, on the same clock.

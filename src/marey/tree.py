@@ -97,6 +97,12 @@ def descendants_of(parent: Int[np.ndarray, " item"], item: int) -> list[int]:
     return [one for one in range(len(parent)) if item in ancestors_of(parent, one)]
 
 
+def children_of(parent: Int[np.ndarray, " item"], item: int) -> list[int]:
+    """Return the children of an item, in order."""
+    children: list[int] = np.flatnonzero(parent == item).tolist()
+    return children
+
+
 def list_children(parent: Int[np.ndarray, " item"]) -> list[list[int]]:
     """Return the children of every item, in order; item 0 is the root."""
     children: list[list[int]] = [[] for _ in parent]
@@ -111,7 +117,7 @@ def breadth_first_order(
     """Return some roots and all their descendants, every parent before its children."""
     order = list(roots)
     for item in order:
-        order += np.flatnonzero(parent == item).tolist()
+        order += children_of(parent, item)
     return order
 
 

@@ -4,7 +4,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
-from tabs import decide, outcome, rename, violations
+from tabs import decide, open_edit_actions, outcome, rename, violations
 
 import marey
 from marey.library.index import take_row
@@ -12,6 +12,7 @@ from marey.library.page import index_page, page_row
 from marey.library.records import Record
 
 FOCUSED = "document.activeElement.textContent"
+SELECTED_TEXT = "['selectionStart', 'selectionEnd'].map(k => document.activeElement[k])"
 ROLE = "document.activeElement.getAttribute('role')"
 NO_SPAM = "!document.querySelector('[role=tree]').textContent.includes('Spam')"
 
@@ -167,6 +168,26 @@ def test_the_focus_stays_where_the_page_is_built_again(open_tab, folder):
         tab.until(NO_SPAM)
         assert tab.ask("document.activeElement.title") == "Chest"
         assert tab.ask(ROLE) == "treeitem"
+
+
+def test_what_is_typed_stays_where_the_page_is_built_again(open_tab, folder):
+    with walk_in_a_tab(open_tab, folder) as tab:
+        rename(tab, "RightUpperArm", "Spam")
+        assert outcome(tab) == ""
+        decide(tab, "Keep")
+        tab.until("document.querySelectorAll('.edit').length === 1")
+        field = open_edit_actions(tab, "Head").get_by_label("Rename")
+        field.fill("Skull")
+        tab.ask("document.activeElement.setSelectionRange(1, 3)")
+        tab.page.get_by_role("button", name="Undo").evaluate("undo => undo.click()")
+        tab.until(NO_SPAM)
+        assert field.input_value() == "Skull"
+        assert tab.ask(SELECTED_TEXT) == [1, 3]
+        assert tab.select("Chest")
+        assert (
+            open_edit_actions(tab, "Chest").get_by_label("Rename").input_value()
+            == "Chest"
+        )
 
 
 def test_arrows_walk_through_the_tree_and_enter_selects(tab):

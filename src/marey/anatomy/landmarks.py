@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 
 from marey.anatomy import names as vrm
-from marey.anatomy.names import SIDES as SIDES
+from marey.anatomy.names import SIDES
 from marey.anatomy.spellings import Meaning, read_spelling, spelling_table
 
 LANDMARKS_OF_SEGMENT = {

@@ -11,6 +11,7 @@ import numpy as np
 
 from marey.anatomy import names as vrm
 from marey.numerics import Array, Bool, Float, Int, geometry
+from marey.tree import children_of
 
 MIN_BEND_SINE = np.sin(np.radians(20.0))
 """Sine of the angle between two bones above which a frame determines the axis about
@@ -45,7 +46,7 @@ class BodyTree(NamedTuple):
 
     def children(self, body: int) -> list[int]:
         """Return the bodies whose parent is this one."""
-        return [int(i) for i in np.flatnonzero(self.parent == body)]
+        return children_of(self.parent, body)
 
     def limb_bone(self, body: int) -> Float[Array, " 3"]:
         """Return the vector (m) from a limb's joint to its first child or its end."""

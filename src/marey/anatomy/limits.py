@@ -158,7 +158,10 @@ def safe_ranges() -> Mapping[str, JointRange]:
 
 
 def widened_human_ranges(slack: float = LIMIT_SLACK_RAD) -> Mapping[str, JointRange]:
-    """Return the published ranges with slack at both ends, of all joints of a person.
+    """Return the published ranges of all joints of a person, widened at both ends.
+
+    Args:
+        slack: Angle in radians by which each end moves, 0 or more.
 
     Raises:
         OptionError: If the slack is negative.

@@ -204,7 +204,13 @@ def capsules(
     mass: Float[Array, " bone"],
     radius: Float[Array, " bone"],
 ) -> BoneMasses:
-    """Return capsules: cylinders of uniform density with two hemispheres."""
+    """Return capsules: cylinders of uniform density with two hemispheres.
+
+    Args:
+        length: Length of each cylinder, in metres.
+        mass: Mass of each capsule, in kilograms.
+        radius: Radius of each, in metres.
+    """
     ends = SPHERE_OF_CYLINDER * radius
     sphere = np.divide(ends, length + ends, out=np.ones_like(ends), where=ends > 0.0)
     sphere = sphere * mass

@@ -22,9 +22,13 @@ FORWARD, LEFTWARD, UP = np.eye(3)
 def facing_rotation(
     left_hip: Float[Array, " 3"], right_hip: Float[Array, " 3"]
 ) -> Float[Array, "3 3"]:
-    """Return the rotation about the vertical from a person that faces +x to this one.
+    """Return R_world_person about the vertical: columns forward, leftward and up.
 
-    The columns are forward, leftward and up. The identity for hips above each other.
+    The identity for a person that faces +x, and for hips above each other.
+
+    Args:
+        left_hip: Centre of the left hip in the world, in metres.
+        right_hip: Centre of the right hip.
     """
     width = left_hip - right_hip
     return geometry.rotation_exp(np.arctan2(-width[0], width[1]) * UP)
@@ -69,14 +73,14 @@ def align_axes(
     parent: Int[Array, " body"],
     axes: Mapping[int, Float[Array, "2 3"]],
 ) -> Float[Array, "body 3 3"]:
-    """Return orientations at rest in which hinges have one axis in both bodies.
+    """Return R_world_body at rest in which hinges have one axis in both bodies.
 
     The body below a hinge makes the shortest rotation; those after it stay.
 
     Args:
-        R: Orientations of the bodies; parents come before their children.
+        R: R_world_body of the bodies; parents come before their children.
         parent: Parent of each body.
-        axes: By body, the axis of its hinge in its parent and in itself.
+        axes: By body, the unit axis of its hinge in its parent and in itself.
     """
     aligned = R.copy()
     for i, (in_parent, in_child) in sorted(axes.items()):

@@ -114,7 +114,16 @@ def make_targets(
     weight: Float[Array, " marker"],
     sensor_weight: Float[Array, "sensor 2"],
 ) -> "Targets":
-    """Return the table of targets that the kernels read, for plain least squares."""
+    """Return the table of targets that the kernels read, for plain least squares.
+
+    Args:
+        skeleton: Its markers and sensors, with their offsets in metres.
+        nodes: Kinematic tree of the skeleton.
+        matches: Which of them the recording has.
+        weight: Inverse variance of each marker, in 1/m^2.
+        sensor_weight: Inverse variances of the position (1/m^2) and of the rotation
+            (1/rad^2) of each sensor.
+    """
     from marey.articulated.targets_kernel import Targets  # numba is slow to import
 
     joint = skeleton.marker_joint[matches.marker]

@@ -161,7 +161,7 @@ def _bones(
 
 
 def scale_skeleton(skeleton: Skeleton, scale: float) -> Skeleton:
-    """Return a skeleton of another size, without the markers and sensors on it."""
+    """Return a skeleton with bones `scale` times as long, without its markers."""
     return replace(strip(skeleton), offset=scale * skeleton.offset)
 
 

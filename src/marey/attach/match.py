@@ -3,15 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from marey.anatomy import names as vrm
 from marey.anatomy.name_schemes import recognise_joints
 from marey.anatomy.whole_person import complete_person
 from marey.attach.tree_match import TreeMatch, match_trees
 from marey.numerics.thresholds import FEW
 from marey.skeleton import Skeleton
-from marey.tree import ancestors_of
+from marey.tree import ancestors_of, children_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,11 +227,11 @@ def matched_below(
 ) -> list[int]:
     """Return the nearest matched descendants of a joint whose places count."""
     found = []
-    stack = [int(c) for c in np.flatnonzero(skeleton.parent == joint)]
+    stack = children_of(skeleton.parent, joint)
     while stack:
         j = stack.pop()
         if j in matched and matched[j].weight > 0.0:
             found.append(j)
         else:
-            stack += [int(c) for c in np.flatnonzero(skeleton.parent == j)]
+            stack += children_of(skeleton.parent, j)
     return sorted(found)

@@ -66,8 +66,8 @@ def _uncertain_joints(skeleton: Skeleton, fit: CalibrationFit) -> Iterator[Findi
             continue
         values, vectors = np.linalg.eigh(covariance)
         sds[joint] = sd = float(np.sqrt(max(values[-1], 0.0)))
-        is_open, is_hinge, advice = _undetermined(fit, model.index(name))
-        begins_open, _, _ = _undetermined(fit, model.index(skeleton.names[before]))
+        is_open, is_hinge, advice = _check_determined(fit, model.index(name))
+        begins_open, _, _ = _check_determined(fit, model.index(skeleton.names[before]))
         inherited = sds[before] if begins_open and not is_open else 0.0
         if sd <= np.hypot(MAX_JOINT_SD_M, inherited):
             continue
@@ -85,7 +85,7 @@ def _uncertain_joints(skeleton: Skeleton, fit: CalibrationFit) -> Iterator[Findi
         )
 
 
-def _undetermined(fit: CalibrationFit, segment: int) -> tuple[bool, bool, str]:
+def _check_determined(fit: CalibrationFit, segment: int) -> tuple[bool, bool, str]:
     """Return whether a joint is undetermined, whether along an axis only, and advice.
 
     Args:

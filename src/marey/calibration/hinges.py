@@ -269,7 +269,7 @@ def _shared_square(x: Float[Array, "pair 2 x"]) -> float:
 def main_axes(
     problem: CalibrationProblem, segments: Sequence[int]
 ) -> dict[int, Float[Array, "2 3"]]:
-    """Return the axes about which these segments rotate most, in parent and child.
+    """Return the unit axes about which segments rotate most, in parent and child.
 
     Those whose own markers do not determine their rotation are left out.
 

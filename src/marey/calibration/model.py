@@ -24,6 +24,7 @@ from marey.articulated.tables import pad_lists
 from marey.numerics import Array, Bool, Float, Int
 from marey.numerics.procrustes import SENSOR_POINTS
 from marey.numerics.thresholds import FEW, MARKER_NOISE_M, OUTLIER_SD
+from marey.tree import children_of
 
 if TYPE_CHECKING:
     from marey.calibration.solver.frame_equations_kernel import (
@@ -149,7 +150,7 @@ class KinematicModel:
 
     def children(self, segment: int) -> list[int]:
         """Return the segments whose parent is this one."""
-        return [int(i) for i in np.flatnonzero(self.parent == segment)]
+        return children_of(self.parent, segment)
 
     def index(self, name: str) -> int:
         """Return the number of a segment, -1 if there is none of this name."""

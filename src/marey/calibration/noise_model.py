@@ -105,7 +105,7 @@ def white_share(
 
 
 def mean_relative_rotations(estimate: Estimate) -> Float[Array, "segment 3 3"]:
-    """Return the mean rotation of every segment relative to its parent.
+    """Return the mean R_parent_segment of every segment, over all frames of all takes.
 
     The mean is the rotation nearest to the arithmetic mean of the matrices.
     """

@@ -159,7 +159,15 @@ def problem_of_sessions(
     take_frames: tuple[tuple[int, ...], ...],
     take_session: tuple[int, ...],
 ) -> CalibrationProblem:
-    """Return the calibration problem of a skeleton and its points in all sessions."""
+    """Return the calibration problem of a skeleton and its points in all sessions.
+
+    Args:
+        skeleton: What is calibrated.
+        sessions: Positions of its points in each session (frame, point, 3), in metres;
+            NaN where a point is not seen.
+        take_frames: Number of frames of every take of each session.
+        take_session: Session of each take.
+    """
     joint_segment, segment_joint, joint_in_segment = _find_segments(skeleton)
     labels, point_joint, point_offset = attached_points(skeleton)
     seen = np.zeros(len(labels), dtype=bool)
@@ -262,7 +270,10 @@ def _find_segments(
 def attached_points(
     skeleton: Skeleton,
 ) -> tuple[list[str], Int[Array, " point"], Float[Array, "point 3"]]:
-    """Return label, joint and offset of each point of a skeleton."""
+    """Return label, joint and offset (m) in its joint of each point of a skeleton.
+
+    Points are markers, and those that stand for a sensor (`SENSOR_POINTS`).
+    """
     points = points_of_poses(skeleton.T_joint_sensor)
     sensor_joint = np.repeat(skeleton.sensor_joint, len(SENSOR_POINTS))
     sensor_labels = [

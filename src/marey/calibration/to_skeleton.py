@@ -37,7 +37,7 @@ from marey.skeleton import Kind, Skeleton, bone_length_sd
 def to_skeletons(
     fit: CalibrationFit, covariance: Float[Array, "segment segment 3 3"]
 ) -> tuple[Skeleton, tuple[Skeleton, ...]]:
-    """Return the calibrated skeleton, and the same for each take.
+    """Return the calibrated skeleton in metres, and the same for each take.
 
     A person rests in a T-pose on the ground, with the root at the mean of its children.
     With landmarks all its joints are balls: a joint that seems to be a hinge is a ball

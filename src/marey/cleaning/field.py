@@ -295,7 +295,14 @@ def exponents_up_to(degree: int) -> Int[Array, "term 3"]:
 def monomials(
     z: Float[Array, "*batch 3"], exponents: Int[Array, "term 3"]
 ) -> tuple[Float[Array, "*batch term"], Float[Array, "*batch term 3"]]:
-    """Return the values and gradients of monomials up to `MAX_DEGREE`."""
+    r"""Return the values and gradients of monomials up to `MAX_DEGREE`.
+
+    .. math:: x^i y^j z^k \quad\text{with exponents } (i, j, k)
+
+    Args:
+        z: Positions over the size of the volume, without unit.
+        exponents: Exponents of each term.
+    """
     powers = np.stack([z**k for k in range(MAX_DEGREE + 1)])
     factor = np.stack([powers[exponents[:, axis], ..., axis] for axis in range(3)])
     value = np.moveaxis(factor.prod(axis=0), 0, -1)

@@ -14,7 +14,7 @@ from marey.errors import OptionError
 from marey.joint_fits import JointFits
 from marey.numerics import Float, Int, geometry
 from marey.numerics.resampling import evenly_spaced
-from marey.numerics.robust import finite_median, runs
+from marey.numerics.robust import finite_median, rms, runs
 from marey.numerics.thresholds import FEW, MIN_POSE_POINTS
 from marey.report import Finding
 from marey.take import Take
@@ -162,14 +162,14 @@ def _determines_rotation(supporting: Vectors, position: Float[Array, "3"]) -> bo
 def _finding(support: GapSupport, filled: Sequence[Gap], n_open: int) -> Finding:
     sample = filled[evenly_spaced(len(filled))]
     errors = [error for gap in sample for error in _trial_errors(support, gap)]
-    rms = float(np.sqrt(np.mean(np.square(errors)))) if errors else float("nan")
+    rms_error = rms(np.array(errors))
     markers = {marker for marker, _, _ in filled}
     message = (
         f"{_count_frames(filled)} positions of {len(markers)} markers filled in "
         f"{len(filled)} gaps from the markers around"
     )
     if errors:
-        message += f", error about {1e3 * rms:.1f} mm"
+        message += f", error about {1e3 * rms_error:.1f} mm"
     if n_open:
         message += f"; {n_open} gaps stay open"
     return Finding(
@@ -178,7 +178,7 @@ def _finding(support: GapSupport, filled: Sequence[Gap], n_open: int) -> Finding
         "info",
         message,
         frames=(min(g[1] for g in filled), max(g[2] for g in filled)),
-        value=rms,
+        value=rms_error,
     )
 
 

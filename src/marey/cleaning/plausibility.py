@@ -220,8 +220,7 @@ def check_flatness(take: Take, *, has_people: bool) -> Take:
 
 def _large_step(take: Take) -> float:
     """Return the step from frame to frame that most are smaller than, in metres."""
-    positions = np.concatenate([take.points, take.T_world_sensor[..., :3, 3]], axis=1)
-    step = geometry.lengths(np.diff(positions, axis=0))
+    step = geometry.lengths(np.diff(take.positions, axis=0))
     step = step[np.isfinite(step)]
     return float(np.quantile(step, MOST)) if len(step) else 0.0
 

@@ -19,8 +19,8 @@ def record_repair(
         notes: What was repaired, one line of history each.
         **changes: New values of fields of the take.
     """
-    source = replace(take.source, findings=(*take.source.findings, *findings))
-    return replace(take, source=source, history=(*take.history, *notes), **changes)
+    take = take.with_findings(*findings)
+    return replace(take, history=(*take.history, *notes), **changes)
 
 
 def repair_warning(

@@ -160,7 +160,7 @@ def _axis_of_floor(take: Take) -> str:
 
 def _often_seen(take: Take) -> Float[Array, "frame point 3"]:
     """Return the positions of the markers and sensors that most frames show."""
-    positions = np.concatenate([take.points, take.T_world_sensor[..., :3, 3]], axis=1)
+    positions = take.positions
     often = np.isfinite(positions).all(axis=-1).mean(axis=0) >= MOST
     return np.asarray(positions[:, often])
 

@@ -114,7 +114,7 @@ def _coverage(seen: np.ndarray) -> list[float]:
 
 def _extent(take: Take) -> list[float]:
     """Return the extent of the recording along x, y and z, in metres."""
-    points = np.concatenate([take.points, take.T_world_sensor[..., :3, 3]], axis=1)
+    points = take.positions
     if not np.isfinite(points).any():
         return [0.0, 0.0, 0.0]
     flat = points[np.isfinite(points).all(axis=-1)]

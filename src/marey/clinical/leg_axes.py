@@ -15,6 +15,7 @@ from marey.anatomy.landmarks import Landmarks, find_landmarks
 from marey.numerics import Array, Float, geometry
 from marey.numerics.thresholds import MIN_POSE_POINTS
 from marey.skeleton import Skeleton
+from marey.tree import children_of
 
 
 def landmarks_on(skeleton: Skeleton) -> Landmarks:
@@ -26,8 +27,8 @@ def landmarks_on(skeleton: Skeleton) -> Landmarks:
 
 def bone_of(skeleton: Skeleton, joint: int) -> Float[Array, " 3"]:
     """Return the offset of the farthest child, in metres; zero without children."""
-    children = np.flatnonzero(skeleton.parent == joint)
-    if not len(children):
+    children = children_of(skeleton.parent, joint)
+    if not children:
         return np.zeros(3)
     return np.asarray(skeleton.offset[children[skeleton.lengths[children].argmax()]])
 

@@ -90,7 +90,7 @@ def _leg_markers(skeleton: Skeleton, side: str) -> list[tuple[int, int]]:
     The pelvis must have both anterior spines, too.
     """
     marks = landmarks_on(skeleton)
-    labels = [label.rpartition(":")[2].upper() for label in skeleton.marker_labels]
+    labels = [vrm.without_subject(label).upper() for label in skeleton.marker_labels]
     pairs = []
     for joint, wand in zip(("knee_outer", "ankle_outer"), WANDS, strict=True):
         on_joint, label = marks(side, joint), side[0] + wand

@@ -11,7 +11,7 @@ from marey.anatomy.name_schemes import recognise_joints
 from marey.clinical.joint_angles import JointAngles
 from marey.errors import DataError
 from marey.motion import Motion
-from marey.numerics import Array, Float, Int
+from marey.numerics import Array, Float, Int, geometry
 
 CYCLE_POINTS = 101
 """Points of a gait cycle, from 0 to 100 per cent, as published curves have them."""
@@ -165,7 +165,7 @@ def _find_plants(motion: Motion) -> tuple[Stance, ...]:
 
 
 def _walking_direction(motion: Motion) -> Float[Array, "frame 3"]:
-    """Return the horizontal unit vector of the root's way within a second; else zero.
+    """Return the horizontal direction of the root within a second; else zero.
 
     Within a second a walker makes two steps, so that the hips' sway cancels.
     """
@@ -173,9 +173,8 @@ def _walking_direction(motion: Motion) -> Float[Array, "frame 3"]:
     half = max(int(0.5 * motion.rate), 1)
     frame = np.arange(motion.n_frames)
     last = motion.n_frames - 1
-    way = root[np.minimum(frame + half, last)] - root[np.maximum(frame - half, 0)]
-    length = np.linalg.norm(way, axis=1, keepdims=True)
-    return np.where(length > 0.0, way / np.where(length > 0.0, length, 1.0), 0.0)
+    moved = root[np.minimum(frame + half, last)] - root[np.maximum(frame - half, 0)]
+    return np.asarray(np.nan_to_num(geometry.unit_vectors(moved)))
 
 
 def _extrema(ahead: Float[Array, " frame"]) -> Int[Array, " _"]:
@@ -253,9 +252,9 @@ def _forward(plants: Sequence[Stance], now: Stance) -> Array | None:
     if len(same) < 2:
         return None
     a, b = (same[k - 1], now) if k else (now, same[1])
-    way = (b.position - a.position)[:2]
-    length = float(np.linalg.norm(way))
-    return way / length if length > 0.0 else None
+    step = (b.position - a.position)[:2]
+    length = float(np.linalg.norm(step))
+    return step / length if length > 0.0 else None
 
 
 def _strides(
@@ -278,8 +277,8 @@ def _speed(motion: Motion) -> float:
     known = np.flatnonzero(np.isfinite(root).all(axis=1))
     if len(known) < 2:
         return float("nan")
-    way = float(np.linalg.norm(root[known[-1]] - root[known[0]]))
-    return way * motion.rate / float(known[-1] - known[0])
+    distance = float(np.linalg.norm(root[known[-1]] - root[known[0]]))
+    return distance * motion.rate / float(known[-1] - known[0])
 
 
 def _double_support(plants: Sequence[Stance]) -> float:

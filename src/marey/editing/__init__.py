@@ -4,7 +4,7 @@ Editing stands above the pipeline: it runs the same stages with edits between th
 """
 
 from marey.editing.score import EditChange as EditChange
-from marey.editing.score import Score as Score
+from marey.editing.score import EditScore as EditScore
 from marey.editing.session import EditSession as EditSession
 from marey.editing.session import Trial as Trial
 from marey.editing.solver import solve as solve

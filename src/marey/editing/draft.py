@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from marey.anatomy.names import without_subject
 from marey.editing.assignment import BodyAssignment
 from marey.edits import Edit
 from marey.errors import OptionError
@@ -108,7 +109,7 @@ class PlanDraft:
         if first == name and name.endswith("_end"):
             first = self._first_name_of_end(name)
         bodies = self.assignment.names
-        if first in {*bodies, *(body.rpartition(":")[2] for body in bodies)}:
+        if first in {*bodies, *map(without_subject, bodies)}:
             self.find_body(step, name)
         return first
 
@@ -128,7 +129,7 @@ class PlanDraft:
         """
         takes = self.assignment.takes
         labels = dict.fromkeys(full for take in takes for full in take.labels)
-        bare = [full for full in labels if full.rpartition(":")[2] == label]
+        bare = [full for full in labels if without_subject(full) == label]
         found = [label] if label in labels else bare
         is_repeated = any(
             take.labels.count(full) > 1 for full in found for take in takes

@@ -24,7 +24,7 @@ of markers. Higher lists fewer bones."""
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class EditScore:
     """How well a solution fits its takes."""
 
     marker_rms: float
@@ -61,7 +61,7 @@ class EditChange:
     unit: str
 
 
-def score_of(solution: Solution) -> Score:
+def score_of(solution: Solution) -> EditScore:
     """Return the score of a solution."""
     posed = [
         (motion, bodies.take)
@@ -72,7 +72,7 @@ def score_of(solution: Solution) -> Score:
     sensors = [_sensor_distances(motion, take).ravel() for motion, take in posed]
     edge = solution.tree.edge
     gaps = solution.joints.residual[edge[edge >= 0]]
-    return Score(
+    return EditScore(
         marker_rms=rms(np.concatenate([np.zeros(0), *markers])),
         sensor_rms=rms(np.concatenate([np.zeros(0), *sensors])),
         gap_rms=rms(gaps),
@@ -194,7 +194,7 @@ def new_findings(before: Solution, after: Solution, edit: Edit) -> tuple[Finding
     )
 
 
-def summarise(edit: Edit, before: Score, after: Score) -> str:
+def summarise(edit: Edit, before: EditScore, after: EditScore) -> str:
     """Return the effect of an edit on the score in one line."""
     sides = {
         "marker error": (before.marker_rms, after.marker_rms),

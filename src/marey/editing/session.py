@@ -10,7 +10,7 @@ from marey.editing.kinds.mask_frames import pending_edits
 from marey.editing.kinds.moved_sensors import is_later_change
 from marey.editing.score import (
     EditChange,
-    Score,
+    EditScore,
     list_changes,
     new_findings,
     score_of,
@@ -37,8 +37,8 @@ class Trial:
     solution: Solution
     """The solution with the edit."""
 
-    before: Score
-    after: Score
+    before: EditScore
+    after: EditScore
     changes: tuple[EditChange, ...]
     """Bones whose length would change, joints that would appear or disappear."""
 
@@ -130,7 +130,7 @@ class EditSession:
         return bool(self._undone)
 
     @property
-    def score(self) -> Score:
+    def score(self) -> EditScore:
         """The score of the solution."""
         return self._score
 

@@ -191,12 +191,12 @@ class EditSolver:
     ) -> tuple[BodyFit, BodyFit]:
         """Return stages 2 to 7 of the pipeline, after bad frames were masked."""
         with clock.stage("clean"):
-            takes = self._cleaned(edits[len(self._root) :])
+            takes = self._clean_takes(edits[len(self._root) :])
             steps = self._sensor_steps(edits[len(self._root) :])
             takes = hide_moved_sensors(takes, steps)
         return estimate_bodies(takes, self._options, clock)
 
-    def _cleaned(self, edits: Sequence[Edit]) -> tuple[Take, ...]:
+    def _clean_takes(self, edits: Sequence[Edit]) -> tuple[Take, ...]:
         """Return the takes without bad frames and errors, all sensors shown."""
         return self._cache.get(
             "cleaned",
@@ -273,7 +273,7 @@ class EditSolver:
 
         with clock.stage("pose"):
             subject_of = self._subject_of(fit)
-            shown = self._cleaned(edits)
+            shown = self._clean_takes(edits)
             edited = edit_subjects(
                 subjects,
                 self._pending(steps, edits),

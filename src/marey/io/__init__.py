@@ -217,8 +217,8 @@ def write(
             the first frame above the origin.
         rate: Frames per second of the file.
         frames: Frames start up to but not including stop; None is the end.
-        provenance: From what the thing was made, as values of JSON. glTF, USD, Parquet
-            and pages keep it; other formats have no place for it.
+        provenance: From what the thing was made, as values of JSON. BVH and tables of
+            text have no place for it; docs/formats.md says where others keep it.
         overwrite: Replace a file that exists. The file that was read is never replaced.
 
     Returns:

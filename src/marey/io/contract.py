@@ -34,6 +34,9 @@ SHOWN_BY = {
 }
 """Options of writing that few formats show, and which do."""
 
+PROVENANCE_WIDTH = 100
+"""Characters of a line of provenance in a comment."""
+
 FACT_NAMES = {"unit": "length unit", "up": "up axis", "rate": "frame rate"}
 
 Stage = Literal["read", "write"]
@@ -131,6 +134,21 @@ class WriteOptions(WorldOptions, Notes):
     def provenance_text(self) -> str:
         """Return the provenance as JSON in ASCII, "" if there is none."""
         return json.dumps(self.provenance, sort_keys=True) if self.provenance else ""
+
+    def provenance_lines(self) -> list[str]:
+        """Return the provenance as JSON in lines for comments; [] if there is none.
+
+        Joined as they are, they are the JSON: they hold no blanks, which many formats
+        strip, and programs read lines of this length whole.
+        """
+        if not self.provenance:
+            return []
+        text = json.dumps(self.provenance, sort_keys=True, separators=(",", ":"))
+        text = text.replace(" ", "\\u0020")
+        return [
+            text[i : i + PROVENANCE_WIDTH]
+            for i in range(0, len(text), PROVENANCE_WIDTH)
+        ]
 
     def world(
         self, unit: str, up: str, source: Source | None = None, name: str = ""

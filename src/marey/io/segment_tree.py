@@ -114,7 +114,7 @@ def frame_blocks(frames: int, joints: int) -> Iterator[slice]:
 def compose_world_poses(
     parent: Int[np.ndarray, " joint"], T_local: Float[np.ndarray, "frame joint 4 4"]
 ) -> Float[np.ndarray, "frame joint 4 4"]:
-    """Return poses in the world from poses in the parent, in the given array."""
+    """Return T_world_joint from T_parent_joint, in the given array and its unit."""
     for joint, up in enumerate(parent):
         if up >= 0:
             T_local[:, joint] = T_local[:, up] @ T_local[:, joint]

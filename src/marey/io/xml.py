@@ -41,7 +41,7 @@ class XmlElement:
         """Return the children of this name, in order."""
         return (child for child in self.children if child.name == name)
 
-    def listed(self, group: str, name: str) -> list["XmlElement"]:
+    def elements_in(self, group: str, name: str) -> list["XmlElement"]:
         """Return the elements of a name inside the first child of another name."""
         inside = self.find(group)
         return [] if inside is None else list(inside.all(name))

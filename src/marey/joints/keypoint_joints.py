@@ -8,6 +8,7 @@ import numpy as np
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
 from marey.numerics import geometry
+from marey.numerics.noise import rms_length
 from marey.numerics.procrustes import median_in_body
 
 
@@ -31,7 +32,7 @@ def set_keypoint_joints(takes: Sequence[Bodies], fits: JointFits) -> JointFits:
             continue
         center[row] = a, b
         gap = geometry.apply(T[:, pair[0]], a) - geometry.apply(T[:, pair[1]], b)
-        residual[row] = np.sqrt(np.nanmean(np.sum(gap**2, axis=1)))
+        residual[row] = rms_length(gap)
         covariance[row] = residual[row] ** 2 * np.eye(6)
     return replace(
         fits,

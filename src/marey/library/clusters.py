@@ -5,16 +5,18 @@ A job runs in a process of its own below the Dask worker, so that limits of time
 memory hold there as they do on one machine, and the results are the same to the byte.
 """
 
+import os
 import shlex
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from marey.errors import MareyError, OptionError, import_extra
+from marey.errors import MareyError, OptionError, import_extra, reason
 from marey.library.options import BatchOptions
 from marey.library.records import library_versions
-from marey.workers import Job, Outcome, WorkerPool
+from marey.workers import Job, Outcome, WorkerPool, machine_memory
 
 CONNECT_S = 30.0
 """Longest wait for a scheduler, in seconds."""
@@ -35,7 +37,7 @@ class DaskExecutor:
 
     Args:
         client: A `distributed.Client`.
-        memory: Memory limit of one job, in bytes; 0 = none.
+        memory: Memory limit of one job, in bytes; 0 = its share of the machine's.
         seconds: Longest time of one job.
     """
 
@@ -49,13 +51,13 @@ class DaskExecutor:
     @property
     def has_room(self) -> bool:
         """Whether a thread of a worker is free; at least one job always waits."""
-        with _needs_scheduler():
+        with _needs_scheduler(self._client):
             threads: int = sum(self._client.nthreads().values())
         return len(self._jobs) <= threads
 
     def submit(self, job: Job) -> None:
         """Start a job somewhere on the cluster."""
-        with _needs_scheduler():
+        with _needs_scheduler(self._client):
             future = self._client.submit(
                 run_under_limits, job, *self._limits, pure=False
             )
@@ -85,11 +87,13 @@ class DaskExecutor:
 
 
 @contextmanager
-def _needs_scheduler() -> Iterator[None]:
+def _needs_scheduler(client: Any) -> Iterator[None]:
     """Raise a `MareyError` if the scheduler does not answer in the block below."""
     try:
         yield
-    except (OSError, RuntimeError):  # The connection was closed, or the client.
+    except Exception as error:  # A closed client has an error of its own.
+        if client.status == "running" and not isinstance(error, OSError | RuntimeError):
+            raise
         raise MareyError(SCHEDULER_GONE) from None
 
 
@@ -101,7 +105,7 @@ def run_under_limits(job: Job, memory: int, seconds: float) -> Outcome:
 
     The process stays for the next jobs of this thread, and ends with the Dask worker.
     """
-    limits = memory, seconds
+    limits = memory or machine_memory(os.cpu_count() or 1), seconds
     if getattr(_pools, "limits", None) != limits:
         _pools.limits, _pools.pool = limits, WorkerPool(1, *limits)
     _pools.pool.submit(job)
@@ -110,15 +114,12 @@ def run_under_limits(job: Job, memory: int, seconds: float) -> Outcome:
 
 
 @contextmanager
-def cluster_executor(
-    options: BatchOptions, workers: int, memory: int
-) -> Iterator[DaskExecutor]:
+def cluster_executor(options: BatchOptions, workers: int) -> Iterator[DaskExecutor]:
     """Yield an executor on a cluster, which ends with the block if it began here.
 
     Args:
         options: Which cluster: the address of a scheduler, "local", or SLURM.
         workers: Number of workers of a cluster that begins here.
-        memory: Memory limit of one job, in bytes; 0 = none.
 
     Raises:
         MissingExtraError: If Dask is not installed.
@@ -127,7 +128,9 @@ def cluster_executor(
     """
     dask = import_extra("distributed", "cluster")
     where: Any = options.dask
+    memory = options.memory
     if options.slurm:
+        memory = memory or machine_memory(workers)
         where = _slurm_cluster(options, workers, memory)
     elif options.dask == "local":
         where = dask.LocalCluster(
@@ -189,16 +192,35 @@ def _slurm_cluster(options: BatchOptions, workers: int, memory: int) -> Any:
         for name, short, usual in (("--time", "-t", " -t "), ("--mem", "", "--mem="))
         if given & {name, short}
     ]
+    cluster = jobqueue.SLURMCluster(
+        cores=1,
+        processes=1,
+        memory=f"{memory + BASE_MEMORY_BYTES} B",
+        job_extra_directives=directives,
+        job_directives_skip=skipped,
+    )
     try:
-        cluster = jobqueue.SLURMCluster(
-            cores=1,
-            processes=1,
-            memory=f"{memory + BASE_MEMORY_BYTES} B",
-            job_extra_directives=directives,
-            job_directives_skip=skipped,
-        )
-    except (OSError, ValueError) as error:
-        needed = "a machine that can submit jobs to SLURM"
-        raise OptionError("slurm", found=str(error), needed=needed) from None
+        _check_jobs(cluster.job_script())
+    except OptionError:
+        cluster.close()
+        raise
     cluster.adapt(minimum_jobs=workers, maximum_jobs=workers)
     return cluster
+
+
+def _check_jobs(script: str) -> None:
+    """Refuse jobs that SLURM does not take: Dask would submit them again for ever.
+
+    Raises:
+        OptionError: If there is no SLURM, or an option of the jobs is wrong.
+    """
+    try:
+        tried = subprocess.run(
+            ["sbatch", "--test-only"], input=script, capture_output=True, text=True
+        )
+    except OSError as error:
+        found, needed = f"sbatch: {reason(error)}", "a machine that can submit jobs"
+        raise OptionError("slurm", found=found, needed=needed) from None
+    if tried.returncode:
+        needed = "options of jobs that this SLURM takes"
+        raise OptionError("sbatch", found=tried.stderr.strip(), needed=needed)

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from marey.library.records import Record
 from marey.numerics.thresholds import SKIN_MOTION_M
 from marey.plot.style import LEFT_COLOUR, RIGHT_COLOUR
+from marey.report import count_noun
 
 PAGE = "index_page.html"
 
@@ -76,7 +77,7 @@ def page_row(record: Record, row: Mapping[str, Any]) -> str:
     cells = [
         (0, _picture(record.facts.get("picture") or {})),
         (row["take"], f"{_title(record)}<span>{_links(record.outputs)}</span>"),
-        (row["subject"], html.escape(row["subject"])),
+        (row["subject"], _name(row["subject"])),
         (row["state"], html.escape(STATE_WORDS[record.state])),
         _numeric(row["seconds"], 1, "s"),
         _numeric(row["residual_mm"], 2, "mm", bar=1e3 * SKIN_MOTION_M),
@@ -104,7 +105,7 @@ def _address(output: str) -> str:
 
 
 def _name(name: str) -> str:
-    """Return a file name whose lines break where its words do."""
+    """Return a name of a file or subject whose lines break where its words do."""
     return WORD_ENDS.sub(r"\1<wbr>", html.escape(name))
 
 
@@ -163,7 +164,9 @@ def _finding_cell(record: Record) -> str:
     if not grave:
         return ""
     counts = Counter(severity for severity, *_ in grave)
-    counted = ", ".join(_count(counts[kind], kind) for kind in GRAVE if counts[kind])
+    counted = ", ".join(
+        count_noun(counts[kind], kind) for kind in GRAVE if counts[kind]
+    )
     codes = sorted({code for severity, _, code, *_ in grave if severity == GRAVE[0]})
     items = "".join(
         f"<li class={severity}><b>{html.escape(about)}</b> {html.escape(message)}</li>"
@@ -172,10 +175,6 @@ def _finding_cell(record: Record) -> str:
     named = f"<span>{html.escape(', '.join(codes))}</span>" if codes else ""
     summary = f"<summary>{counted}{named}</summary>"
     return f"<details>{summary}<ul>{items}</ul></details>"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _picture(paths: Mapping[str, str]) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from marey.errors import DataError, FormatError, MareyError, OptionError, reason
 from marey.io import read, recognise
 from marey.io.contract import Format
+from marey.io.formats import npz
 from marey.io.registry import formats
 from marey.io.text.encoding import decode_text, normalize_text
 from marey.library.records import SUFFIX
@@ -199,7 +200,8 @@ def _may_be_one(path: Path) -> bool:
     if path.suffix.lower() not in SHARED_SUFFIXES or not os.access(path, os.R_OK):
         return True
     with suppress(FormatError):
-        return bool(recognise(path, READERS))
+        is_archive = recognise(path, READERS) is npz.FORMAT
+        return not is_archive or npz.may_be_take(path)
     return False
 
 
@@ -238,7 +240,9 @@ def group_by_subject(
     """
     rows = read_subject_table(table) if table else []
     find = _subject_rule(pattern, library, is_last=not table)
-    takes = [LibraryTake(name, _listed(name, rows) or find(name)) for name in names]
+    takes = [
+        LibraryTake(name, _subject_in_rows(name, rows) or find(name)) for name in names
+    ]
     unknown = [take.name for take in takes if not take.subject]
     if unknown:
         raise OptionError(
@@ -263,12 +267,12 @@ def _subject_rule(
     if pattern == FROM_FILE:
         return lambda name: _subject_in_file(library / name) or _subject_of_path(name)
     if pattern:
-        search = _compiled(pattern)
+        search = _compile_pattern(pattern)
         return lambda name: _first_group(search.search(name))
     return _subject_of_path if is_last else lambda _: ""
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
     try:
         compiled = re.compile(pattern)
     except re.error as error:
@@ -281,7 +285,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return compiled
 
 
-def _listed(name: str, rows: Sequence[tuple[str, str]]) -> str:
+def _subject_in_rows(name: str, rows: Sequence[tuple[str, str]]) -> str:
     """Return the subject of a recording by the rows of a table; "" if none."""
     return next((who for pattern, who in rows if _matches(name, pattern)), "")
 

@@ -123,8 +123,8 @@ def plan_record(
         skeletons: SHA-256 of each skeleton of the subject, by path.
         **others: What else the outputs depend on.
     """
-    parts = {"inputs": inputs, "options": options, "versions": library_versions()}
-    parts["skeletons"] = skeletons or {}
+    parts: dict[str, Any] = {"inputs": inputs, "options": options, "subject": subject}
+    parts |= {"versions": library_versions(), "skeletons": skeletons or {}}
     text = json.dumps(to_json(parts | others), sort_keys=True)
     return Record(
         kind=kind,

@@ -12,7 +12,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from marey.errors import OptionError, OutputError, reason
+from marey.errors import DataError, OptionError, OutputError, reason
 from marey.io import format_for_suffix
 from marey.io.atomic import is_abandoned
 from marey.io.formats.parquet import import_pyarrow
@@ -178,11 +178,11 @@ def batch(
 def _executor(options: BatchOptions, n_takes: int) -> "Iterator[Executor]":
     """Yield where jobs run, by the options."""
     workers = max(1, min(options.workers or os.cpu_count() or 1, n_takes))
-    memory = options.memory or machine_memory(workers)
     if options.dask or options.slurm:
-        with cluster_executor(options, workers, memory) as executor:
+        with cluster_executor(options, workers) as executor:
             yield executor
     else:
+        memory = options.memory or machine_memory(workers)
         with WorkerPool(workers, memory, options.seconds) as pool:
             yield pool
 
@@ -209,8 +209,9 @@ def _check_apart(library: Path, out: Path) -> None:
     """Refuse results that would lie among recordings, or replace files of others.
 
     Raises:
-        OptionError: If the folder is that of the recordings, would hold results beside
-            them, or has files with the names of results that are of no batch.
+        OptionError: If the folder is that of the recordings or one of them, would hold
+            results beside them, or has files with the names of results that are of no
+            batch.
     """
     results = [(out / name).resolve() for name in RESULTS]
     if out.resolve() == library or not set(results).isdisjoint(
@@ -218,9 +219,14 @@ def _check_apart(library: Path, out: Path) -> None:
     ):
         needed = "another folder than that of the recordings"
         raise OptionError("out", found=str(out), needed=needed)
+    if is_batch(out):
+        return
     others = [path.name for path in results if os.path.lexists(path)]
-    if others and not is_batch(out):
-        found = f"{', '.join(others)} in {out}, of no batch"
+    if not others and library in out.resolve().parents and out.is_dir():
+        with suppress(DataError):  # Without recordings it may have any name.
+            others = find_recordings(out)
+    if others:
+        found = f"{', '.join(others[:5])} in {out}, of no batch"
         raise OptionError("out", found=found, needed="a new or empty folder")
 
 

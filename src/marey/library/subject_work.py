@@ -30,6 +30,12 @@ REASONS = {
 }
 """Errors of jobs that end without a word."""
 
+OF_POSES = frozenset(
+    ("contacts", "hold", "ground", "friction", "reference", "outlier", "max_gap")
+)
+"""Options that decide poses and gaps of a take alone: the skeleton of the subject does
+not depend on them, so that it is kept when they change."""
+
 SHOWN = ("positions", "labelled", "spread")
 """What `describe_take` finds beside the inputs, which records keep for later runs."""
 
@@ -76,6 +82,12 @@ class SubjectWork:
     options: Mapping[str, Any] = field(init=False)
     """The same for records: files by their content."""
 
+    fit_fields: Mapping[str, Any] = field(init=False)
+    """Options of the fit of the skeleton."""
+
+    fit_options: Mapping[str, Any] = field(init=False)
+    """The same for records."""
+
     n_open: int = 0
     """Number of jobs that are not over."""
 
@@ -102,10 +114,12 @@ class SubjectWork:
     def __post_init__(self) -> None:
         self.fields = self.plan.fields_of(self.subject)
         self.options = describe_options(self.fields)
+        self.fit_fields = {k: v for k, v in self.fields.items() if k not in OF_POSES}
+        self.fit_options = describe_options(self.fit_fields)
 
     def begin(self) -> list[Job]:
         """Return the first jobs."""
-        return self._counted([self._describe_job(take.name) for take in self.takes])
+        return self._count_open([self._describe_job(take.name) for take in self.takes])
 
     def advance(self, outcome: Outcome) -> tuple[Record | None, list[Job]]:
         """Return the record that an outcome completes, if any, and the next jobs.
@@ -118,18 +132,20 @@ class SubjectWork:
         if step == DESCRIBE:
             return self._after_description(name, outcome)
         if step == FIT:
-            return None, self._counted(self._after_fit(outcome))
+            return None, self._count_open(self._after_fit(outcome))
         if outcome.state == "done":
             return outcome.value, []
         return self._fail(outcome.job.arguments["planned"], outcome), []
 
-    def _counted(self, jobs: list[Job]) -> list[Job]:
+    def _count_open(self, jobs: list[Job]) -> list[Job]:
         self.n_open += len(jobs)
         return jobs
 
-    def _job(self, step: str, planned: Record, **arguments: Any) -> Job:
+    def _job(
+        self, step: str, planned: Record, fields: Mapping[str, Any], **arguments: Any
+    ) -> Job:
         folders = {"library": str(self.plan.library), "out": str(self.plan.out)}
-        shared = {**folders, "planned": planned, "fields": self.fields}
+        shared = {**folders, "planned": planned, "fields": fields}
         return Job(f"{step} {planned.name}", JOBS + step, {**shared, **arguments})
 
     # --- describe ---------------------------------------------------------------------
@@ -151,7 +167,7 @@ class SubjectWork:
         else:
             planned = plan_record("take", take, self.subject, {}, self.options)
             failure = self._fail(planned, outcome)
-        return failure, [] if self.n_open else self._counted(self._begin_fits())
+        return failure, [] if self.n_open else self._count_open(self._begin_fits())
 
     # --- fit --------------------------------------------------------------------------
 
@@ -170,13 +186,14 @@ class SubjectWork:
 
     def _planned_fit(self, takes: Sequence[str]) -> Record:
         inputs = {k: v for t in takes for k, v in self.described[t]["inputs"].items()}
-        return plan_record("subject", self.subject, self.subject, inputs, self.options)
+        name = self.subject
+        return plan_record("subject", name, name, inputs, self.fit_options)
 
     def _next_fit(self) -> list[Job]:
         names = self.fits.pop(0)
         fit = {"names": names, "earlier_errors": tuple(self.fit_errors)}
         planned, is_final = self._planned_fit(names), self.is_fit_final
-        return [self._job(FIT, planned, **fit, is_final=is_final)]
+        return [self._job(FIT, planned, self.fit_fields, **fit, is_final=is_final)]
 
     def _after_fit(self, outcome: Outcome) -> list[Job]:
         if outcome.state == "done":
@@ -230,6 +247,7 @@ class SubjectWork:
         return self._job(
             SOLVE,
             planned,
+            self.fields,
             skeletons=tuple(self.skeletons),
             targets=targets,
             shown=self._shown(take),

@@ -67,6 +67,12 @@ class Frame:
         names = tuple(labels.get(self.labels[i], self.labels[i]) for i in kept)
         return replace(self, points=self.points[kept], labels=names)
 
+    def leave_out_unlabelled(self) -> "Frame":
+        """Return the frame without the points that the sender does not know."""
+        kept = [i for i, x in enumerate(self.labels) if not x.startswith(UNLABELLED)]
+        names = tuple(self.labels[i] for i in kept)
+        return replace(self, points=self.points[kept], labels=names)
+
     @property
     def n_seen(self) -> int:
         """Number of markers and sensors that were seen."""

@@ -118,12 +118,11 @@ class Intake:
     def _add(self, frame: Frame) -> None:
         if not self._clock.update(frame):
             return
-        is_newest = self._clock.newest is frame
-        if is_newest:
-            frame = self.labeller.label(frame)
-        self._recording.write(frame)
-        if not is_newest:  # a late frame is recorded, but not shown
+        if self._clock.newest is not frame:  # late: it is recorded, but not shown
+            self._recording.write(frame.leave_out_unlabelled())
             return
+        frame = self.labeller.label(frame)
+        self._recording.write(frame)
         if self._learn is not None:
             self._learn(frame)
         with self._new:

@@ -1,7 +1,7 @@
 """Names for points without labels: prediction and assignment, frame after frame."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -46,7 +46,7 @@ class _Track:
     """Frames in which it was seen."""
 
     missed: int = 0
-    """Frames since it was seen."""
+    """Frames since it was seen, those that were lost on their way included."""
 
     around: Mapping[str, Float[Array, " 3"]] | None = None
     """Where its neighbours were when it was seen last."""
@@ -57,7 +57,10 @@ class PointLabeller:
 
     Every point continues the track whose predicted position it is nearest to, all
     together at the least total distance (linear assignment) and within a gate. Tracks
-    are predicted by constant velocity; a new one moves as its neighbours do. A point
+    are predicted by constant velocity over the frames that passed, lost ones included;
+    a new one moves as its neighbours do. Points that struck or were struck are beyond
+    the gate: they are found where their rigid part is, then where the nearest point
+    that was found leads, each by their velocity and by their last position. A point
     that was lost is expected where the tracked skeleton has it or, before one is known,
     where its neighbours have carried it. Points that last for a few frames only are
     ghosts: their names are used again.
@@ -67,6 +70,7 @@ class PointLabeller:
         self._tracks: dict[str, _Track] = {}
         self._expected: Mapping[str, Float[Array, " 3"]] = {}
         self._names: list[str] = []
+        self._number, self._n_frames = 0, 1
         self._renames: deque[Mapping[str, str]] = deque()
         self._labels: tuple[str, ...] = ()
         self._is_bare = np.zeros(0, dtype=bool)
@@ -114,6 +118,8 @@ class PointLabeller:
             return frame
         while self._renames:
             self._apply_renames(self._renames.popleft())
+        self._n_frames = max(1, frame.number - self._number)
+        self._number = frame.number
         is_bare = self._is_bare
         points = frame.points[is_bare]
         points = points[np.isfinite(points[:, 0])]
@@ -168,23 +174,26 @@ class PointLabeller:
         others = {n: p for n, p in predicted.items() if n not in known}
         yield _match, known  # markers of a skeleton
         yield _match, others
-        starts = self._starts(others)
-        yield _match_parts, starts
-        n_before = -1
-        while len(found) > n_before:  # each may lead to the next
-            n_before = len(found)
-            yield _match, self._move_along(starts, found)
+        ahead = {n: p for n, p in predicted.items() if self._is_seen(n)}
+        before = {name: self._tracks[name].position for name in ahead}
+        for places in (ahead, before):
+            yield _match_parts, places
+        for places in (ahead, before):
+            n_before = -1
+            while len(found) > n_before:  # each may lead to the next
+                n_before = len(found)
+                yield _match, self._move_along(places, found)
 
     def _move_along(self, places: Places, found: Places) -> Places:
-        """Return places moved by the step of the nearest point found."""
-        names = [name for name in found if self._is_seen(name)]
+        """Return places moved by what the nearest point found is away from its own."""
+        names = [name for name in found if name in places]
         if not names:
             return places
-        before = np.array([self._tracks[name].position for name in names])
-        steps = np.array([found[name] for name in names]) - before
+        positions = np.array([self._tracks[name].position for name in names])
+        steps = np.array([found[name] - places[name] for name in names])
         moved = {}
         for name, place in places.items():
-            apart = np.linalg.norm(before - place, axis=1)
+            apart = np.linalg.norm(positions - self._tracks[name].position, axis=1)
             moved[name] = place + steps[int(np.argmin(apart))]
         return moved
 
@@ -192,21 +201,12 @@ class PointLabeller:
         """Return where every known point is expected."""
         predicted = dict(self._expected)
         for name, track in self._tracks.items():
-            if track.missed < COASTING_FRAMES:
-                steps = track.missed + 1
+            steps = track.missed + self._n_frames
+            if steps <= COASTING_FRAMES:
                 predicted[name] = track.position + steps * track.velocity
             elif name not in predicted:
                 predicted[name] = self._carry(track)
         return predicted
-
-    def _starts(self, names: Iterable[str]) -> dict[str, Float[Array, " 3"]]:
-        """Return where points were that the frame before showed for the first time."""
-        tracks = {name: self._tracks[name] for name in names}
-        return {
-            name: track.position
-            for name, track in tracks.items()
-            if track.age == 1 and not track.missed
-        }
 
     def _carry(self, track: _Track) -> Float[Array, " 3"]:
         """Return where the neighbours have carried a lost point (Kabsch)."""
@@ -229,7 +229,7 @@ class PointLabeller:
                 continue
             if track.missed == 0:
                 track.around = self._neighbours(name)
-            track.missed += 1
+            track.missed += self._n_frames
             if track.age < COASTING_FRAMES and track.missed > COASTING_FRAMES:
                 del self._tracks[name]
         for name, point in found.items():
@@ -237,10 +237,9 @@ class PointLabeller:
             if old is None:
                 self._tracks[name] = _Track(point, self._velocity_at(point))
                 continue
-            if old.missed < COASTING_FRAMES:
-                old.velocity = (point - old.position) / (old.missed + 1)
-            else:
-                old.velocity = np.zeros(3)
+            steps = old.missed + self._n_frames
+            is_near = steps <= COASTING_FRAMES
+            old.velocity = (point - old.position) / steps if is_near else np.zeros(3)
             old.position, old.missed, old.age = point, 0, old.age + 1
 
     def _velocity_at(self, point: Float[Array, " 3"]) -> Float[Array, " 3"]:
@@ -310,9 +309,10 @@ def _match_parts(
 ) -> dict[str, Float[Array, " 3"]]:
     """Return points by the names of places that lie alike, one rigid part at a time.
 
-    A part that is seen for the second time has no velocity yet, and may have moved
-    beyond the gate, but no further than it is long. Of all steps from a place to a
-    point, the one after which most points are near places is its step.
+    A part that is seen for the second time has no velocity yet, and one that strikes
+    has another: it may be beyond the gate, but no further than it is long. Of all steps
+    from a place to a point, the one after which most points are near places is its
+    step.
     """
     found: dict[str, Float[Array, " 3"]] = {}
     if max(len(points), len(places)) > MAX_POINTS:

@@ -18,7 +18,6 @@ from marey.live.address import parse_address
 from marey.live.frame import Frame
 from marey.live.intake import Intake
 from marey.live.learning import Learner, Learnt
-from marey.live.learning.learner import TIMEOUT_S
 from marey.live.posing.performers import Performers
 from marey.live.posing.tracking import LivePose
 from marey.live.recording.switch import RecordingSwitch
@@ -173,16 +172,21 @@ class Stream(Iterator[LivePose]):
         learner = self._learner
         trouble = "" if learner is None else learner.trouble
         if learner is not None and learner.is_behind:
-            n_frames = learner.latest.n_frames if learner.latest else 0
-            trouble = (
-                f"the skeleton is that of the first {n_frames} frames: the last "
-                f"estimate took longer than {TIMEOUT_S:g} s; solve the recording"
+            known = "there is no skeleton"
+            if learner.latest is not None:
+                n_frames = learner.latest.n_frames
+                known = f"the skeleton is that of the first {n_frames} frames"
+            trouble = f"{known}: the last estimate took too long; solve the recording"
+        found = [one for sink in self._sinks for one in sink.findings()]
+        found += self.statistics.findings()
+        if count := self.n_refused_triggers:
+            text = f"messages of triggers were not obeyed ({count})"
+            found.append(
+                Finding("triggers-refused", "read", "warning", text, value=float(count))
             )
-        of_sinks = tuple(one for sink in self._sinks for one in sink.findings())
-        found = (*of_sinks, *self.statistics.findings())
-        if not trouble:
-            return found
-        return (*found, Finding("not-learnt", "skeleton", "warning", trouble))
+        if trouble:
+            found.append(Finding("not-learnt", "skeleton", "warning", trouble))
+        return tuple(found)
 
     def __next__(self) -> LivePose:
         """Return the latest pose, when there is a new one.
@@ -382,15 +386,9 @@ def _read_subjects(
     if given is None:
         return []
     if isinstance(given, Skeleton):
-        return [(_subject_of(given) or given.names[0], given)]
+        return [(given.subject or given.names[0], given)]
     if isinstance(given, str | PathLike):
         skeleton = read_skeleton(given)
         stem = Path(given).name.partition(".")[0]
-        return [(_subject_of(skeleton) or stem or skeleton.names[0], skeleton)]
+        return [(skeleton.subject or stem or skeleton.names[0], skeleton)]
     return [subject for one in given for subject in _read_subjects(one)]
-
-
-def _subject_of(skeleton: Skeleton) -> str:
-    """Return the subject that all marker labels name; "" if there is none."""
-    owners = {label.rpartition(":")[0] for label in skeleton.marker_labels}
-    return owners.pop() if len(owners) == 1 else ""

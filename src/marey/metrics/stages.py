@@ -16,6 +16,7 @@ from marey.metrics.match import (
 )
 from marey.motion import Motion
 from marey.numerics import Array, Float, geometry
+from marey.numerics.noise import rms_length
 from marey.numerics.robust import rms
 from marey.skeleton import Skeleton, rotating_joints
 from marey.synth.truth import Truth
@@ -130,7 +131,7 @@ def _joint_error(
         angle = rms(np.arctan2(sine, cosine))
     kind_correct = joints.kind[row] == skeleton.kind[joint]
     return (
-        float(np.sqrt(np.nanmean(square))),
+        rms_length(error),
         float(np.sqrt(np.nanmean(np.maximum(off_axis, 0.0)))),
         angle,
         kind_correct,
@@ -249,7 +250,7 @@ def compare_motion(found: Motion, true: Motion) -> scores.MotionScore:
         true=len(moving_joints(true.skeleton)),
         position=float(per_joint.mean()),
         position_max=float(per_joint.max()),
-        rotation=float(np.sqrt(np.nanmean(angles**2))) if has_joints else float("nan"),
+        rotation=rms(angles),
         root=_root_error(found, T_found, true),
     )
 

@@ -240,6 +240,11 @@ def apply_selected(
     """Return points over time, each fixed to one of several moving items.
 
     As `apply(T[:, item], points)`, without a copy of a pose for every point.
+
+    Args:
+        T: T_world_item over time.
+        item: The item that each point is fixed to.
+        points: Points in the axes of their items, in the unit of T.
     """
     out = np.empty((len(T), len(item), 3))
     homogeneous = np.concatenate([points, np.ones((len(points), 1))], axis=1)
@@ -251,7 +256,12 @@ def apply_selected(
 
 
 def transform_exp(twist: Float[Array, "*batch 6"]) -> Transforms:
-    """Return the transforms of twists: translation part first, rotation vector last."""
+    r"""Return the transforms of twists: translation part (m), then rotation (rad).
+
+    .. math:: \exp(v, \omega) = (\exp[\omega]_\times, J(\omega)\, v)
+
+    with the left Jacobian J of the rotations.
+    """
     rotvec = twist[..., 3:]
     t = np.einsum("...ij,...j->...i", _left_jacobian(rotvec), twist[..., :3])
     return transform(rotation_exp(rotvec), t)
@@ -333,11 +343,11 @@ def euler_from_quat(wxyz: Quats, order: str) -> Vectors:
     if not proper:
         first, middle = sign * first, middle - np.pi / 2.0
     angles = np.stack([first, middle, last], axis=-1)
-    angles[..., ::2] = _wrapped(angles[..., ::2])
+    angles[..., ::2] = _wrap_angles(angles[..., ::2])
     return angles
 
 
-def _wrapped(angles: Array) -> Array:
+def _wrap_angles(angles: Array) -> Array:
     """Return the angles from -pi to pi, in radians."""
     return angles - 2.0 * np.pi * np.round(angles / (2.0 * np.pi))
 
@@ -359,7 +369,7 @@ def euler_continuous(
     middle = principal[..., 1]
     locked = np.abs(np.sin(middle) if proper else np.cos(middle)) < 2.0 * GIMBAL
     principal[locked] = np.nan
-    angles = _unwrapped(_nearest_branch(principal, proper=proper))
+    angles = _unwrap_angles(_nearest_branch(principal, proper=proper))
     if not locked.any():
         return angles
     _interpolate(angles[..., 2], locked)
@@ -368,7 +378,7 @@ def euler_continuous(
     first = quat_multiply(wxyz[locked], quat_conjugate(quat_from_euler(rest, order)))
     rest[:, 0] = 2.0 * np.arctan2(first[:, 1 + axes[0]], first[:, 0])
     angles[locked] = rest
-    return _unwrapped(angles)
+    return _unwrap_angles(angles)
 
 
 def _nearest_branch(angles: Array, *, proper: bool) -> Array:
@@ -376,14 +386,14 @@ def _nearest_branch(angles: Array, *, proper: bool) -> Array:
     middle = -angles[..., 1] if proper else np.pi - angles[..., 1]
     turned = np.stack([angles[..., 0] + np.pi, middle, angles[..., 2] + np.pi], axis=-1)
     before = hold_last(angles)[:-1]
-    stay = np.sum(_wrapped(angles[1:] - before) ** 2, axis=-1)
-    switch = np.sum(_wrapped(turned[1:] - before) ** 2, axis=-1) < stay
+    stay = np.sum(_wrap_angles(angles[1:] - before) ** 2, axis=-1)
+    switch = np.sum(_wrap_angles(turned[1:] - before) ** 2, axis=-1) < stay
     branch = np.zeros(angles.shape[:-1], dtype=bool)
     branch[1:] = np.cumsum(switch, axis=0) % 2 == 1
     return np.where(branch[..., None], turned, angles)
 
 
-def _unwrapped(angles: Array) -> Array:
+def _unwrap_angles(angles: Array) -> Array:
     """Remove whole turns along the first axis, stepping over unknown frames."""
     steps = np.diff(hold_last(angles), axis=0)
     turns = np.round(np.nan_to_num(steps) / (2.0 * np.pi))

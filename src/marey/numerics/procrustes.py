@@ -46,7 +46,7 @@ def points_of_poses(T: Float[Array, "*batch 4 4"]) -> Float[Array, "*batch 4 3"]
 
 
 def poses_of_points(points: Float[Array, "*batch 4 3"]) -> Float[Array, "*batch 4 4"]:
-    """Return the poses whose four points are nearest to the given ones (Kabsch)."""
+    """Return the poses (m) whose `SENSOR_POINTS` are nearest to given ones (Kabsch)."""
     return geometry.kabsch(SENSOR_POINTS, points)
 
 
@@ -238,7 +238,14 @@ def evaluate_fit(
     *,
     determined: bool,
 ) -> RigidFit:
-    """Return the fit of a given shape and given poses, with its residuals."""
+    """Return the fit of a given shape and given poses, with its residuals.
+
+    Args:
+        points: Markers in the world, in metres; NaN where unseen.
+        shape: The same markers in the body, in metres.
+        T: T_world_body of every frame.
+        determined: Whether the markers determine the poses.
+    """
     square = np.sum((points_in_body(T, points) - shape) ** 2, axis=-1)
     known = np.isfinite(square)
     total = np.where(known, square, 0.0).sum(axis=0)

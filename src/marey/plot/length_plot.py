@@ -7,6 +7,7 @@ import numpy as np
 
 from marey.errors import DataError
 from marey.numerics import Array, Float, Int
+from marey.numerics.robust import rms
 from marey.plot import style
 from marey.plot.style import BLUE, FAINT, GOLD, GREY, INK, MM
 from marey.skeleton import Skeleton
@@ -50,7 +51,7 @@ def lengths(
     bones = np.flatnonzero((found.parent >= 0) & ~found.is_end)
     if not len(bones):
         raise DataError("lengths", found="no bones between joints", needed="some")
-    known = _measured(found, bones, measured)
+    known = _measured_lengths(found, bones, measured)
     figure = style.new_figure(6.4, 0.2 * len(bones) + 1.0)
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(1.15, 1))
     _draw_bars(left, found, bones, known)
@@ -129,14 +130,13 @@ def _draw_errors(
     axes.plot(
         error[rows], rows, "o", color="white", markeredgecolor=BLUE, markersize=4.5
     )
-    rms = float(np.sqrt(np.mean(error[rows] ** 2)))
     axes.set_title(
-        f"rms {style.format_number(rms)} mm", loc="right", pad=3.0, color=GREY
+        f"rms {style.format_number(rms(error))} mm", loc="right", pad=3.0, color=GREY
     )
     axes.set_xlabel("calculated minus measured, mm")
 
 
-def _measured(
+def _measured_lengths(
     found: Skeleton,
     bones: Int[Array, " bone"],
     measured: Mapping[str, float] | Skeleton | None,

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from marey.errors import DataError, OptionError
-from marey.joints import joint_residuals as joint_residuals
+from marey.joints import joint_residuals
 from marey.numerics import Array, Float
+from marey.numerics.robust import rms
 from marey.plot import style
 from marey.plot.scene import check_take_number
 from marey.plot.style import BLUE, INK, MM, RED
@@ -139,12 +140,15 @@ def residual_panel(
     edges = np.linspace(0.0, top, N_BINS + 1)
     share = 100.0 * np.histogram(known, edges)[0] / max(len(known), 1)
     right.bar(edges[:-1], share, np.diff(edges), align="edge", color=BLUE)
-    rms = float(np.sqrt(np.mean(known**2))) if len(known) else float("nan")
-    for value, look in ((rms, {"color": RED}), (unit.per_metre * noise, _NOISE)):
+    lines = ((rms(known), {"color": RED}), (unit.per_metre * noise, _NOISE))
+    for value, look in lines:
         left.axhline(value, linewidth=0.9, **look)
         right.axvline(value, linewidth=0.9, **look)
     right.set_title(
-        f"rms {style.format_number(rms)} {unit.name}", loc="right", pad=3.0, color=RED
+        f"rms {style.format_number(rms(known))} {unit.name}",
+        loc="right",
+        pad=3.0,
+        color=RED,
     )
     if over.any():
         words = f"{over.sum()} beyond"

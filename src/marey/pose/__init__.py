@@ -16,7 +16,7 @@ from marey.kernels import one_blas_thread
 from marey.motion import GroundPlane, Motion
 from marey.numerics import Bool
 from marey.pose.bfgs.fit import fit_bfgs as fit_bfgs
-from marey.pose.contact.ground_contacts import GroundContacts as GroundContacts
+from marey.pose.contact.ground import GroundContacts as GroundContacts
 from marey.pose.contact.ground_contacts import add_contacts
 from marey.pose.contact.ground_contacts import enforce_contacts as enforce_contacts
 from marey.pose.contact.ground_contacts import (

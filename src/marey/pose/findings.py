@@ -12,9 +12,9 @@ from marey.numerics.thresholds import CERTAIN_SD, MIN_POSE_POINTS, MOST
 from marey.pose.options import MAX_RMS_RESIDUAL_M, UNSEEN_S
 from marey.pose.trace import PoseTrace
 from marey.report import (
-    MAX_LISTED_EXAMPLES,
     Finding,
     Severity,
+    list_examples,
     mark_name,
     spell_frames,
 )
@@ -86,11 +86,8 @@ def _lost_joints(
     lost: Bool[Array, " frame"],
 ) -> Iterator[Finding]:
     """Return joints that leave most of their markers in frames that fit otherwise."""
-    for joint in fit.nodes.moving_joints:
-        node = fit.nodes.node_of_joint[joint]
-        own = residual_m[:, slice(*fit.targets.start[node : node + 2])]
-        n_far = (own > MAX_RMS_RESIDUAL_M).sum(axis=1)
-        far = ~lost & (2 * n_far > np.isfinite(own).sum(axis=1))
+    for joint in fit.nodes.moving_joints.tolist():
+        far = ~lost & leaves_markers(fit, residual_m, joint)
         if not far.any():
             continue
         first, last = max(runs(far), key=lambda run: run[1] - run[0])
@@ -105,6 +102,26 @@ def _lost_joints(
             frames=(first, last),
             value=float(far.sum()),
         )
+
+
+def leaves_markers(
+    fit: "GaussNewtonSolver",
+    residual_m: Float[Array, "frame marker"],
+    joint: int,
+    min_markers: int = 1,
+) -> Bool[Array, " frame"]:
+    """Return in which frames most of a joint's markers are far from where it has them.
+
+    Args:
+        fit: The solver.
+        residual_m: Distance of every marker from its model position, in metres.
+        joint: Number of a joint that moves.
+        min_markers: Least number of its markers that must be seen.
+    """
+    node = fit.nodes.node_of_joint[joint]
+    own = residual_m[:, slice(*fit.targets.start[node : node + 2])]
+    n_far, n_seen = (own > MAX_RMS_RESIDUAL_M).sum(axis=1), np.isfinite(own).sum(axis=1)
+    return np.asarray((2 * n_far > n_seen) & (n_seen >= min_markers))
 
 
 def unseen_joints(motion: Motion) -> Iterator[Finding]:
@@ -149,10 +166,7 @@ def _never_seen(skeleton: Skeleton, joints: list[int]) -> Finding:
         for joint in joints
         if n_markers[joint] < MIN_POSE_POINTS or skeleton.parent[joint] not in joints
     ]
-    names = [mark_name(skeleton.names[joint]) for joint in causes]
-    listed = ", ".join(names[:MAX_LISTED_EXAMPLES])
-    if len(names) > MAX_LISTED_EXAMPLES:
-        listed += f" and {len(names) - MAX_LISTED_EXAMPLES} more"
+    listed = list_examples([mark_name(skeleton.names[joint]) for joint in causes])
     severity: Severity = "warning"
     message = (
         f"markers do not determine the rotation of {listed}, which is partly a guess "

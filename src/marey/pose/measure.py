@@ -8,8 +8,8 @@ from marey.articulated.tables import make_nodes
 from marey.articulated.targets import TargetNames, match_targets
 from marey.motion import Motion
 from marey.numerics import Array, Float, geometry
+from marey.pose.contact.ground import GroundContacts
 from marey.pose.contact.ground_contacts import (
-    GroundContacts,
     ground_contacts_of,
     planted_spans,
 )

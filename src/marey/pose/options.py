@@ -7,7 +7,6 @@ import numpy as np
 
 from marey.motion import GroundPlane, Motion
 from marey.numerics.thresholds import MOTION_TIME_S
-from marey.numerics.thresholds import SAMPLE_FRAMES as SAMPLE_FRAMES
 from marey.options import Options, choice, number
 from marey.pose.contact.holds import Hold
 

@@ -9,7 +9,7 @@ from marey.motion import ROTATION_ROUNDING, Motion
 from marey.numerics import Array, Float, geometry
 from marey.options import options_from
 from marey.pose.findings import warn_of_runs
-from marey.pose.options import PlaybackOptions as PlaybackOptions
+from marey.pose.options import PlaybackOptions
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take

@@ -24,8 +24,9 @@ TINY_SHARE_BEFORE = 1e-9
 def retarget(motion: Motion, skeleton: Skeleton) -> tuple[Motion, Int[Array, " joint"]]:
     """Return a motion on another skeleton, and the joints of it that rotate as before.
 
-    Joints that the motion does not have do not rotate. The root is where that of the
-    motion is.
+    World orientations are kept, with R the orientation of a joint and C that at rest
+    between the skeletons: :math:`R' = R C`. Joints that the motion does not have do
+    not rotate. The root is where that of the motion is.
     """
     joints = corresponding_joints(skeleton, motion.skeleton)
     T = motion.T_world_joint()
@@ -69,7 +70,7 @@ def local_rotations(
     known: Array,
     wxyz: Float[Array, "frame joint 4"] | None = None,
 ) -> Float[Array, "frame joint 4"]:
-    """Return the rotation of every joint in its parent.
+    """Return R_parent_joint of every joint as a unit quaternion wxyz.
 
     Args:
         skeleton: The joints.

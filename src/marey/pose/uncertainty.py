@@ -131,12 +131,12 @@ def rotation_sd(
         pose, variance = _node_pose(motion, nodes, frames), sd[frames]
         seen = points, sensors
         write_rotation_variances(problem, seen, pose, priors, joints, variance)
-        variance[:] = _observed(np.sqrt(np.maximum(variance, 0.0)))
+        variance[:] = _mask_unknown(np.sqrt(np.maximum(variance, 0.0)))
     return sd
 
 
 def angle_sd_of_playback(motion: Motion, take: Take) -> Float[Array, "frame joint 3"]:
-    r"""Return the standard deviation of every joint rotation of a playback.
+    r"""Return the standard deviation (rad) of every joint rotation of a playback.
 
     The rotation of a joint is that between two sensors, its own and the next one
     towards the root, so that :math:`\sigma^2 = \sigma_a^2 + \sigma_b^2` about every
@@ -162,10 +162,10 @@ def angle_sd_of_playback(motion: Motion, take: Take) -> Float[Array, "frame join
         if above >= 0:
             total[:, joint] += variance[:, above]
     total[:, ~skeleton.rotates] = 0.0
-    return _observed(np.repeat(np.sqrt(total)[..., None], 3, axis=-1))
+    return _mask_unknown(np.repeat(np.sqrt(total)[..., None], 3, axis=-1))
 
 
-def _observed(sd: Float[Array, "frame joint 3"]) -> Float[Array, "frame joint 3"]:
+def _mask_unknown(sd: Float[Array, "frame joint 3"]) -> Float[Array, "frame joint 3"]:
     """Return standard deviations, NaN where they say no more than nothing would."""
     return np.where(sd < UNKNOWN_ANGLE_SD, sd, np.nan)
 

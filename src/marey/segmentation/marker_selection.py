@@ -7,11 +7,15 @@ import numpy as np
 
 from marey.errors import DataError
 from marey.numerics import Array, Bool, Float, Int
-from marey.numerics.resampling import evenly_spaced
-from marey.numerics.thresholds import FEW, MIN_NOISE_SPACINGS, MIN_SAMPLES
+from marey.numerics.resampling import symmetric_sample
+from marey.numerics.thresholds import (
+    FEW,
+    MIN_NOISE_SPACINGS,
+    MIN_SAMPLES,
+    SAMPLE_FRAMES,
+)
 from marey.report import Finding
 from marey.segmentation.clusters.pair_statistics import (
-    MAX_FRAMES,
     MIN_RIGID_MARKERS,
     PairStats,
 )
@@ -102,7 +106,8 @@ def select_markers(
         DataError: If fewer than three markers are left.
     """
     samples = [
-        take.points[evenly_spaced(len(take.points), MAX_FRAMES)] for take in takes
+        take.points[symmetric_sample(len(take.points), 2 * SAMPLE_FRAMES)]
+        for take in takes
     ]
     n_seen = sum(np.isfinite(points).all(axis=-1).sum(axis=0) for points in samples)
     n_frames = max(len(take.points) for take in takes)

@@ -87,7 +87,7 @@ def estimate_time_offset(bodies: Bodies) -> TimeOffset | None:
     offset = None
     # Between the steps of the search sensors seem to move a little on their bodies.
     for skin in (SKIN_MOTION_M, skin_motion(bodies)):
-        body_of = find_bodies_of_sensors(_shifted(bodies, frames), skin)
+        body_of = find_bodies_of_sensors(_delay_sensors(bodies, frames), skin)
         refined = _refine(bodies, body_of, frames)
         if refined is not None:
             frames, sd = refined
@@ -129,13 +129,12 @@ def synchronise_sensors(take: Take, offset: TimeOffset | None) -> Take:
     poses are interpolated (`marey.numerics.resampling.resample_poses`).
     """
     finding = _offset_finding(take, offset)
-    source = replace(take.source, findings=(*take.source.findings, finding))
+    take = take.with_findings(finding)
     if offset is None or not offset.is_significant:
-        return replace(take, source=source)
+        return take
     return replace(
         take,
         T_world_sensor=resample_poses(take.T_world_sensor, offset.seconds * take.rate),
-        source=source,
         history=(*take.history, f"shifted sensors by {-offset.seconds:g} s"),
     )
 
@@ -216,7 +215,7 @@ def _search(bodies: Bodies) -> float:
     return float(next(lag for lag, value in misfit.items() if value <= enough))
 
 
-def _shifted(bodies: Bodies, frames: float) -> Bodies:
+def _delay_sensors(bodies: Bodies, frames: float) -> Bodies:
     """Return the bodies with the sensors of their take a number of frames later."""
     T = resample_poses(bodies.take.T_world_sensor, frames)
     return replace(bodies, take=replace(bodies.take, T_world_sensor=T))

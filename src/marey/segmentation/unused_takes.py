@@ -111,15 +111,14 @@ def _without_poses(bodies: Bodies, take: Take, reason: str) -> Bodies:
 
 def _hide_markers(take: Take, other: Take, reason: str) -> Take:
     """Return a take with the markers of another one, all unseen, and a finding."""
-    source = take.source
-    if all(finding.code != "take-unused" for finding in source.findings):
+    if all(finding.code != "take-unused" for finding in take.source.findings):
         message = f"the take is left out: {reason}; solve it by itself"
-        finding = Finding("take-unused", "segment", "warning", message, source.path)
-        source = replace(source, findings=(*source.findings, finding))
+        path = take.source.path
+        finding = Finding("take-unused", "segment", "warning", message, path)
+        take = take.with_findings(finding)
     shape = take.n_frames, len(other.labels)
     return replace(
         take,
-        source=source,
         points=np.full((*shape, 3), np.nan),
         filled=np.zeros(shape, dtype=bool),
         confidence=np.full(shape, np.nan),

@@ -41,9 +41,10 @@ MAX_EDGE_COST = OUTLIER_SD * DOUBTFUL_EDGE_COST
 `DOUBTFUL_EDGE_COST`."""
 
 MAX_DOUBTFUL_RESIDUAL_RATIO = 0.2
-"""Largest residual of a doubtful joint of marker bodies, as a fraction of its distance
-from their markers. Higher joins more bodies. In the same 25 recordings soft shoulders
-have up to 0.17."""
+"""Largest residual of a doubtful joint, as a fraction of its distance from the bodies.
+Higher joins more bodies. In the same 25 recordings soft shoulders have up to 0.17; of
+sensors, the hinge of a file with another unit has 0.12, hands and a head without the
+arms between them 0.33, 120 pairs of generated props that nobody holds 0.70 and more."""
 
 MAX_DOUBTFUL_SPACING = 2.5
 """Largest `JointFits.marker_spacing` of a doubtful joint of marker bodies. Higher joins
@@ -66,14 +67,21 @@ def remove_marker_edges(joints: JointFits, cost: PairValues) -> PairValues:
 
 
 def remove_open_edges(joints: JointFits, cost: PairValues) -> PairValues:
-    """Return the costs, infinite for large residuals and for unattached bodies."""
+    """Return the costs, infinite for large residuals and for unattached bodies.
+
+    A residual that neither skin nor noise explains is large if it is far above that of
+    a typical body, or large for its distance: two props that nobody holds have a best
+    joint, too.
+    """
     if not np.isfinite(cost).any():
         return cost
     best = smallest_per_body(joints.pair, joints.residual, count_bodies(joints))
     typical = float(np.median(best[np.isfinite(best)]))
-    largest = max(CERTAIN_SD * SKIN_MOTION_M, MAX_RESIDUAL_RATIO * typical)
+    explained = CERTAIN_SD * np.maximum(SKIN_MOTION_M, joints.noise)
     with np.errstate(invalid="ignore"):
-        is_closed = joints.residual <= largest
+        is_usual = joints.residual <= MAX_RESIDUAL_RATIO * typical
+        is_usual &= joints.residual <= MAX_DOUBTFUL_RESIDUAL_RATIO * joints.distance
+        is_closed = (joints.residual <= explained) | is_usual
     is_attached = ~unattached_bodies(joints, cost)[joints.pair].any(axis=1)
     return np.where(is_closed & is_attached, cost, np.inf)
 

@@ -133,7 +133,7 @@ def _residual(joints: JointFits) -> Array:
     return np.asarray(np.hypot(joints.residual, tie_breaker))
 
 
-def _normalised(joints: JointFits) -> Array:
+def _normalised_residuals(joints: JointFits) -> Array:
     r"""Return residuals over the noise of their two bodies.
 
     .. math:: w_{ab} = \frac{\varepsilon_{ab}}{\sqrt{\sigma_a^2 + \sigma_b^2}}, \qquad
@@ -148,7 +148,7 @@ def _normalised(joints: JointFits) -> Array:
     return np.asarray(residual / np.sqrt(variance[joints.pair].sum(axis=1)))
 
 
-def _mediated(joints: JointFits) -> Array:
+def _mediated_residuals(joints: JointFits) -> Array:
     r"""Return normalised residuals times how much a third body explains of them.
 
     .. math:: w_{ab} = \max(m_{ab}, 1)\, \frac{\varepsilon_{ab}}
@@ -157,7 +157,7 @@ def _mediated(joints: JointFits) -> Array:
     :math:`m` is `JointFits.mediated`; it is 1 where the fits do not have it.
     """
     factor = np.where(np.isfinite(joints.mediated), joints.mediated, 1.0)
-    return np.asarray(_normalised(joints) * np.maximum(factor, 1.0))
+    return np.asarray(_normalised_residuals(joints) * np.maximum(factor, 1.0))
 
 
 def _excess(joints: JointFits) -> Array:
@@ -211,8 +211,8 @@ def _excess(joints: JointFits) -> Array:
 WEIGHTS: Mapping[str, Callable[[JointFits], Array]] = {
     "compact": _compact,
     "excess": _excess,
-    "mediated": _mediated,
-    "normalised": _normalised,
+    "mediated": _mediated_residuals,
+    "normalised": _normalised_residuals,
     "residual": _residual,
 }
 
@@ -240,7 +240,7 @@ def squared_residual_and_noise(joints: JointFits) -> tuple[PairValues, PairValue
 
 
 def is_within_noise(joints: JointFits, max_ratio: float) -> Bool[Array, " pair"]:
-    """Return which residuals are at most a multiple of the noise."""
+    """Return which residuals are at most `max_ratio` times the noise, both rms (m)."""
     squared_residual, noise = squared_residual_and_noise(joints)
     return np.asarray(squared_residual <= max_ratio**2 * noise)
 

@@ -216,7 +216,7 @@ def driving_sensors(
 
 
 def bend_axis(skeleton: Skeleton, joint: int) -> Float[Array, " 3"]:
-    """Return the axis about which a joint bends, at rest; NaN where none is known.
+    """Return the unit axis about which a joint bends, at rest; NaN if none is known.
 
     Without an axis of their own, knees and elbows bend as in a T-pose that faces +x.
     """

@@ -12,7 +12,7 @@ from marey.anatomy.naming.naming_input import (
     NamingInput,
     mean_cosine,
 )
-from marey.numerics import Array, Float
+from marey.numerics import geometry
 
 MIN_ALIGNMENT = 0.8
 """Length of the mean of vectors over the mean of their lengths, 0 to 1: of the fingers,
@@ -82,7 +82,7 @@ def _order_fingers(
 def _are_parallel(figure: NamingInput, palm: int, fingers: list[list[int]]) -> bool:
     """Return whether fingers leave the palm in about the same direction."""
     bases = figure.position[:, [f[0] for f in fingers]] - figure.position[:, [palm]]
-    mean = np.nanmean(_unit(bases), axis=1)
+    mean = np.nanmean(geometry.unit_vectors(bases), axis=1)
     return bool(np.nanmedian(np.linalg.norm(mean, axis=-1)) > MIN_ALIGNMENT)
 
 
@@ -97,13 +97,9 @@ def _find_side(
     forward = bases - origin
     across = figure.position[:, row[1][0]] - figure.position[:, row[4][0]]
     # With the palm down and fingers ahead, the thumb of a right hand is at the left.
-    bend = _unit(np.cross(np.cross(forward, tips - origin), forward))
-    score = mean_cosine(bend, _unit(np.cross(forward, across)))
+    bend = np.cross(np.cross(forward, tips - origin), forward)
+    normal = np.cross(forward, across)
+    score = mean_cosine(geometry.unit_vectors(bend), geometry.unit_vectors(normal))
     if abs(score) < MIN_SIDE_CONFIDENCE:
         return "", abs(score)
     return (vrm.LEFT if score > 0 else vrm.RIGHT), min(abs(score), 1.0)
-
-
-def _unit(vectors: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
-    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return np.asarray(vectors / np.maximum(length, 1e-12))

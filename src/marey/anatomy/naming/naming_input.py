@@ -220,7 +220,7 @@ def mean_cosine(a: Float[Array, "frame 3"], b: Float[Array, "frame 3"]) -> float
     return float(product[known].mean()) if known.any() else 0.0
 
 
-def numbered(name: str, count: int) -> list[str]:
+def number_names(name: str, count: int) -> list[str]:
     """Return one name for several bodies in a row: Tail, Tail2, Tail3."""
     return [name if i == 0 else f"{name}{i + 1}" for i in range(count)]
 
@@ -229,4 +229,4 @@ def head_names(count: int) -> list[str]:
     """Return the names of the bodies above the chest, up to the head."""
     if count < 2:
         return [HEAD][:count]
-    return [*numbered(NECK, count - 1), HEAD]
+    return [*number_names(NECK, count - 1), HEAD]

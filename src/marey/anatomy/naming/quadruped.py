@@ -15,7 +15,7 @@ from marey.anatomy.naming.naming_input import (
     head_names,
     heading,
     mean_cosine,
-    numbered,
+    number_names,
 )
 from marey.numerics import Float
 
@@ -140,11 +140,11 @@ def _find_names(
             parts = zip(leg, vrm.LEG, strict=False)
             names |= {body: f"{end}{side}{part}" for body, part in parts}
     spine = figure.path(hips, chest)[1:-1]
-    names |= dict(zip(spine, numbered(vrm.SPINE, len(spine)), strict=True))
+    names |= dict(zip(spine, number_names(vrm.SPINE, len(spine)), strict=True))
     neck = figure.path(chest, head)[1:]
     names |= dict(zip(neck, head_names(len(neck)), strict=True))
     tail = _find_tail(figure, hips, set(names))
-    names |= dict(zip(tail, numbered(vrm.TAIL, len(tail)), strict=True))
+    names |= dict(zip(tail, number_names(vrm.TAIL, len(tail)), strict=True))
     return names, min(1.0, *cosines)
 
 

@@ -265,7 +265,20 @@ def _follow(
 def eliminate_session(
     estimate: Estimate, session: int, damping: float
 ) -> tuple[Array, Array, Array, float]:
-    """Return the equations of a session, poses eliminated, with leverage and cost."""
+    """Return the equations of a session, poses eliminated, with leverage and cost.
+
+    The Schur complement of the poses, with C the block of the poses and B that of poses
+    and shape: :math:`S = A - B^T C^{-1} B`.
+
+    Args:
+        estimate: Shape and poses.
+        session: Index of the session.
+        damping: Share of every diagonal element of C that is added to it.
+
+    Returns:
+        S, its right-hand side, the leverage (0 to 3) of every point in every frame, and
+        the robust cost (no unit: squares over variances).
+    """
     from marey.calibration.solver.schur_kernel import eliminate_poses
 
     n, moving = estimate.model.columns.count, displaced_columns(estimate)

@@ -255,12 +255,12 @@ def _compare_takes(reference: Take, take: Take) -> dict[tuple[str, str], Misfits
         clearest = _find_clearest_swaps(first, second)
         if not clearest or found.keys() & clearest.keys():
             break
-        second = _exchange(second, *clearest)
+        second = _swap_columns(second, *clearest)
         found |= clearest
     return {(labels[a], labels[b]): misfits for (a, b), misfits in found.items()}
 
 
-def _exchange(points: OtherPoints, *pairs: Pair) -> OtherPoints:
+def _swap_columns(points: OtherPoints, *pairs: Pair) -> OtherPoints:
     """Return the points with the two columns of each pair swapped."""
     swapped = points.copy()
     for pair in pairs:
@@ -289,7 +289,7 @@ def _find_clearest_swaps(first: Points, second: OtherPoints) -> Mapping[Pair, Mi
     ] or [
         swaps
         for swaps in _find_clear_twins(compared, minimum)
-        if _agree(first, _exchange(second, *swaps), sd, swaps)
+        if _agree(first, _swap_columns(second, *swaps), sd, swaps)
     ]
     return max(reversed(clear), key=_total_gain, default={})
 

@@ -25,6 +25,7 @@ from marey.cli.application import (
 )
 from marey.cli.commands.solve import DEFAULTS, SolveArguments
 from marey.errors import OptionError, printable
+from marey.report import count_noun
 
 if TYPE_CHECKING:
     from marey.library import BatchProgress, LibraryTake
@@ -200,21 +201,19 @@ def _print_plan(
     for take in takes:
         names.setdefault(take.subject, []).append(take.name)
     for subject in sorted(names):
-        count = _count(len(names[subject]), "take")
+        count = count_noun(len(names[subject]), "take")
         out.print(f"[bold]{escape(printable(subject))}[/]  {count}")
         for name in names[subject]:
             out.print(f"  {escape(printable(name))}")
-    out.print(f"{_count(len(takes), 'take')} of {_count(len(names), 'subject')}")
+    out.print(
+        f"{count_noun(len(takes), 'take')} of {count_noun(len(names), 'subject')}"
+    )
     if arguments.subjects:
         from marey.library.recordings import unused_rows
 
         for pattern in unused_rows(takes, arguments.subjects):
             out.print(f"[yellow]no such recording:[/] {escape(printable(pattern))}")
     return EXIT_OK
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 @contextmanager

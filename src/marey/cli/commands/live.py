@@ -85,7 +85,10 @@ def live(
         quiet: Print errors only.
     """
     import marey
+    from marey.io.atomic import check_target
 
+    if learnt is not None:
+        check_target(learnt, overwrite=overwrite)
     shows_page = PAGE in to
     poses = marey.stream(
         source,
@@ -114,9 +117,23 @@ def live(
         else:
             _follow(poses, seconds, quiet or json_, is_wanted)
     report_stream(poses, as_json=json_, quiet=quiet)
-    if learnt is not None and poses.skeletons:
-        marey.write(poses.skeletons[0], learnt, overwrite=overwrite)
+    if learnt is not None:
+        _write_learnt(poses, learnt, overwrite)
     return EXIT_OK
+
+
+def _write_learnt(poses: "Stream", path: Path, overwrite: bool) -> None:
+    """Write the first skeleton.
+
+    Raises:
+        DataError: If none was learnt.
+    """
+    import marey
+
+    if not poses.skeletons:
+        needed = f"parts that move, to write one to {path}"
+        raise marey.DataError("stream", found="no skeleton", needed=needed)
+    marey.write(poses.skeletons[0], path, overwrite=overwrite)
 
 
 def _say(text: str) -> None:
@@ -192,11 +209,14 @@ def report_stream(poses: "Stream", *, as_json: bool, quiet: bool) -> None:
     p50, p99 = np.quantile(latencies or [np.nan], [0.5, 0.99]).tolist()
     states = dict(zip(learnt.names, learnt.readiness, strict=True)) if learnt else {}
     if as_json:
-        facts = {"latency_p50": p50, "latency_p99": p99, "poses": len(latencies)}
-        said = {
-            name: [asdict(one) for one in joints] for name, joints in states.items()
+        facts = {
+            "latency_p50": p50,
+            "latency_p99": p99,
+            "poses": len(latencies),
+            "learnt": {n: [asdict(one) for one in own] for n, own in states.items()},
+            "findings": [asdict(finding) for finding in poses.findings()],
         }
-        print_json(asdict(found) | facts | {"learnt": said})
+        print_json(asdict(found) | facts)
     elif not quiet:
         grid = property_grid()
         grid.add_row("frames", _count_frames(found))

@@ -72,11 +72,10 @@ def _mask_take(take: Take, step: EditStep) -> Take:
     count = float(edit.last - edit.first + 1)
     finding = Finding("marked-bad", "edit", "info", message, frames=span, value=count)
     return replace(
-        take,
+        take.with_findings(finding),
         points=points,
         filled=filled,
         T_world_sensor=T,
-        source=replace(take.source, findings=(*take.source.findings, finding)),
         history=(*take.history, str(edit)),
     )
 

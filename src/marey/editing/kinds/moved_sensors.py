@@ -130,9 +130,7 @@ def express_as_unmoved(
                 findings.append(_finding(step.edit))
         for subject in subjects:
             _undo_later(subject.take_skeletons[number], take, T, number)
-        source = take.source
-        source = replace(source, findings=(*source.findings, *findings))
-        unmoved[number] = replace(take, T_world_sensor=T, source=source)
+        unmoved[number] = replace(take, T_world_sensor=T).with_findings(*findings)
     plain = (s.change_skeletons(skeleton_at, (0, 0)) for s in subjects)
     return tuple(plain), tuple(unmoved)
 

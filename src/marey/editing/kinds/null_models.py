@@ -20,6 +20,7 @@ from marey.pipeline.stages.subjects import SubjectFit
 from marey.pose import fit_pose
 from marey.skeleton import Skeleton, marker_columns
 from marey.take import Take
+from marey.tree import children_of
 from marey.virtual import calibrate_sensors
 
 Start = tuple[int, int]
@@ -207,8 +208,8 @@ def _nearest_joint(skeleton: Skeleton, joint: int, posed: Array) -> int:
     for one in reached:
         if posed[one]:
             return one
-        around = [int(skeleton.parent[one]), *np.flatnonzero(skeleton.parent == one)]
-        reached += [int(j) for j in around if j >= 0 and j not in reached]
+        around = [int(skeleton.parent[one]), *children_of(skeleton.parent, one)]
+        reached += [j for j in around if j >= 0 and j not in reached]
     return joint
 
 

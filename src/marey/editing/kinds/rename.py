@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from marey.anatomy.names import without_subject
 from marey.editing.draft import EditStep, PlanDraft
 from marey.errors import OptionError
 from marey.report import Finding
@@ -83,7 +84,7 @@ def _rename_subject(subject: Subject, body_names: Mapping[str, str]) -> Subject:
     names = {}
     for before, name in body_names.items():
         joint = subject.skeleton.joint_of(before)
-        names[joint] = name if ":" in joint else name.rpartition(":")[2]
+        names[joint] = name if ":" in joint else without_subject(name)
     motions, all_names = [], _with_bone_ends(names)
     for motion in subject.motions:
         contacts = tuple(

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from marey.anatomy.names import without_subject
 from marey.editing.draft import EditStep, PlanDraft
 from marey.editing.kinds.null_models import place_sensor, retake_null_models
 from marey.errors import DataError
@@ -166,7 +167,7 @@ def _place_marker(skeleton: Skeleton, step: EditStep) -> Skeleton:
         OptionError: If the skeleton has no such marker.
     """
     label = step.edit.marker
-    bare = [known.rpartition(":")[2] for known in skeleton.marker_labels]
+    bare = [*map(without_subject, skeleton.marker_labels)]
     marker = int(match_labels([label], skeleton.marker_labels, bare)[0])
     if marker < 0:
         needed = f"one of {', '.join(skeleton.marker_labels)}"

@@ -206,7 +206,7 @@ def find_ground_translation(
 
 
 def translate_motion(motion: Motion, translation: Float[Array, " 3"]) -> Motion:
-    """Return a motion that is moved in the world, with its contacts."""
+    """Return a motion that is moved in the world by metres, with its contacts."""
     T = motion.T_world_root.copy()
     T[:, :3, 3] += translation
     contacts = tuple(replace(c, anchor=c.anchor + translation) for c in motion.contacts)
@@ -214,7 +214,7 @@ def translate_motion(motion: Motion, translation: Float[Array, " 3"]) -> Motion:
 
 
 def translate_take(take: Take, translation: Float[Array, " 3"]) -> Take:
-    """Return a recording that is moved in the world."""
+    """Return a recording that is moved in the world by metres."""
     T = take.T_world_sensor.copy()
     T[..., :3, 3] += translation
     return replace(take, points=take.points + translation, T_world_sensor=T)

@@ -23,7 +23,7 @@ from marey.motion import Motion
 from marey.numerics import Array, Float, geometry
 from marey.report import Finding
 from marey.skeleton import Skeleton
-from marey.tree import ancestors_of
+from marey.tree import ancestors_of, children_of
 
 REST_POSES = ("t", "a", "n", "first")
 """Rest poses by name: T, A, neutral, and the first frame."""
@@ -98,7 +98,7 @@ def _bone(
     skeleton: Skeleton, joint: int, part: Mapping[int, str]
 ) -> Float[Array, " 3"]:
     """Return the offset of the farthest child, of those with known names if any has."""
-    children = np.flatnonzero(skeleton.parent == joint).tolist()
+    children = children_of(skeleton.parent, joint)
     if not children:
         return np.zeros(3)
     chosen = [child for child in children if child in part] or children

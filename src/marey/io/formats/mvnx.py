@@ -232,7 +232,7 @@ def _check_frames(file: File, subject: _MvnxSubject) -> None:
 
 def _labels(file: File, header: XmlElement) -> tuple[str, ...]:
     """Return the names of the segments."""
-    segments = header.listed("segments", "segment")
+    segments = header.elements_in("segments", "segment")
     labels = tuple(s.attributes.get("label", "") for s in segments)
     named = all(labels) and len(set(labels)) == len(labels)
     if not named or not 0 < len(labels) <= MAX_SEGMENTS:
@@ -296,7 +296,7 @@ def build_bones(file: File, header: XmlElement) -> MvnxBones:
     # added root has neither.
     above = dict.fromkeys([*points, ""], np.zeros(3))
     within = above.copy()
-    joints = header.listed("joints", "joint")
+    joints = header.elements_in("joints", "joint")
     if not joints:
         expected = "joints; without them the file is a take but no motion"
         file.fail(expected, "none", line=header.line)
@@ -327,9 +327,9 @@ def _points(file: File, header: XmlElement) -> dict[str, dict[str, np.ndarray]]:
     return {
         segment.attributes.get("label", ""): {
             point.attributes.get("label", ""): _point_position(file, point)
-            for point in segment.listed("points", "point")
+            for point in segment.elements_in("points", "point")
         }
-        for segment in header.listed("segments", "segment")
+        for segment in header.elements_in("segments", "segment")
     }
 
 

@@ -78,6 +78,15 @@ def sniff(head: bytes) -> bool:
     return name.endswith(b".npy") or name == DESCRIPTION.encode()
 
 
+def may_be_take(path: Path) -> bool:
+    """Return whether an archive is marey's, or another one with points by its names."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return not {DESCRIPTION, "points.npy"}.isdisjoint(archive.namelist())
+    except ZIP_ERRORS:
+        return True
+
+
 def load(path: str | PathLike[str]) -> Any:
     """Return the content of a `.marey` or `.npz` file that marey wrote.
 
@@ -121,6 +130,8 @@ def write_any(thing: Noun, options: WriteOptions) -> Output:
     options.check_world("m", "z")
     arrays: dict[str, np.ndarray] = {}
     content = {"marey": VERSION, "content": _encode(thing, arrays)}
+    if options.provenance:
+        content["provenance"] = options.provenance
     text = json.dumps(content, ensure_ascii=False)
     # Bytes of a file's name that are no text become escapes, which JSON reads back.
     return {"": _pack(arrays, text.encode(errors="backslashreplace"))}

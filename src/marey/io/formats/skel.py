@@ -108,6 +108,8 @@ def write_skeleton(skeleton: Skeleton, options: WriteOptions) -> Output:
     ]
     content = {VERSION_KEY: VERSION, "unit": "m", "up": "z", "joints": joints}
     content |= {"markers": markers, "sensors": sensors}
+    if options.provenance:
+        content["provenance"] = options.provenance
     return {"": [json.dumps(content, indent=1, ensure_ascii=False).encode(), b"\n"]}
 
 

@@ -106,7 +106,7 @@ def read_skeleton(file: File) -> Skeleton:
 
 
 def _parameters(root: XmlElement) -> dict[str, float]:
-    listed = [p.attributes for p in root.listed("Parameters", "Parameter")]
+    listed = [p.attributes for p in root.elements_in("Parameters", "Parameter")]
     values = {p.get("NAME", ""): parse_number(p.get("VALUE", "")) for p in listed}
     return {name: value for name, value in values.items() if value is not None}
 
@@ -117,7 +117,7 @@ def _segments(
     """Return the segments and the names of their parents by name, parents first."""
     segments: dict[str, XmlElement] = {}
     parents: dict[str, str] = {}
-    first = reversed(root.listed("Skeleton", "Segment"))
+    first = reversed(root.elements_in("Skeleton", "Segment"))
     waiting = [(segment, "") for segment in first]
     while waiting:
         segment, parent = waiting.pop()

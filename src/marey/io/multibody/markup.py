@@ -38,6 +38,11 @@ class XmlWriter:
         start = f"<{tag}{_spell_attributes(attributes)}"
         self._write(f"{start}>{escape(text)}</{tag}>" if text else f"{start}/>")
 
+    def comment(self, text: str) -> None:
+        """Write a comment, with an escape of JSON for two hyphens: they may not be."""
+        shown = text.replace("--", "-\\u002d")
+        self._write(f"<!-- {shown} -->")
+
     def close(self, depth: int) -> None:
         """End all elements that are deeper than this."""
         while self.depth > depth:

@@ -37,8 +37,8 @@ def hull_of_balls(
     """Return the closed surface of the convex hull of balls, faces outward.
 
     Args:
-        center: Centre of each ball.
-        radius: Its radius, > 0.
+        center: Centre of each ball, in metres.
+        radius: Its radius in metres, > 0.
         directions: Unit vectors of the points that stand for a ball.
     """
     from scipy.spatial import ConvexHull  # slow to import
@@ -57,7 +57,7 @@ def hull_of_balls(
 
 
 def split_long_edges(surface: TriangleMesh, longest: float) -> TriangleMesh:
-    """Return the same closed surface with no edge longer than `longest`.
+    """Return the same closed surface with no edge longer than `longest` (m).
 
     Bisection of terminal edges (Rivara 1984): an edge that is the longest of both of
     its triangles is halved together with both, until none is too long.

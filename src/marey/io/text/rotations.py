@@ -105,7 +105,7 @@ def rotations_from_channels(
 def hold_last_pose(
     motion: Motion,
 ) -> tuple[Float[np.ndarray, "frame 3"], Float[np.ndarray, "frame joint 4"]]:
-    """Return root positions and rotations in which gaps hold the last known value.
+    """Return root positions (m) and quaternions; gaps hold the last known value.
 
     Frames before the first known value hold the first known value. A root that is
     never known has its rest position, a joint that is never known does not rotate.

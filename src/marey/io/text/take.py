@@ -264,10 +264,9 @@ def marker_table(
         up: Axis of the table that points up.
         precision_m: Metres to which a coordinate is written.
     """
-    positions = np.concatenate([take.points, take.T_world_sensor[..., :3, 3]], axis=1)
     labels = [printable_name(n) for n in (*take.full_labels, *take.sensor_names)]
     decimals = decimals_for(unit, precision_m)
-    points = round_values(points_to_file(positions, unit, up), decimals)
+    points = round_values(points_to_file(take.positions, unit, up), decimals)
     return labels, points, decimals
 
 

@@ -56,6 +56,7 @@ from marey.joints.noise import (
     rotation_shrinkage,
 )
 from marey.numerics import Array, Bool, Float, Int, geometry
+from marey.numerics.noise import rms_length
 from marey.numerics.procrustes import poses_seen
 from marey.numerics.thresholds import MAX_NON_ROTATION, OUTLIER_SD
 from marey.options import Options, choice, number, options_from
@@ -346,8 +347,7 @@ class _BallFit:
             gap = geometry.apply(self.T[:, a], center_a)
             gap -= geometry.apply(self.T[:, b], center_b)
             gap = gap[self.seen[:, a] & self.seen[:, b]]
-            square = np.sum(gap[self.inliers.get(row, slice(None))] ** 2, axis=1)
-            residual[row] = np.sqrt(np.mean(square))
+            residual[row] = rms_length(gap[self.inliers.get(row, slice(None))])
         return replace(centers, residual=residual)
 
     def _classify_universal(

@@ -35,10 +35,11 @@ from marey.joints.ball.normal_equations import (
 )
 from marey.joints.ball.pair_frames import RelativePoses
 from marey.joints.noise import PoseNoise, estimate_pose_noise
-from marey.joints.sphere.fit import MIN_POSITIONS, GdkeOptions, SphereEstimator
-from marey.joints.sphere.fit import Sphere as Sphere
-from marey.joints.sphere.fit import SphereAccumulator as SphereAccumulator
-from marey.joints.sphere.fit import fit_sphere as fit_sphere
+from marey.joints.sphere.fit import (
+    MIN_POSITIONS,
+    GdkeOptions,
+    SphereEstimator,
+)
 from marey.joints.sphere.sandwich import sandwich_covariance
 from marey.joints.sphere.sides import (
     MarkerPaths,
@@ -54,6 +55,7 @@ from marey.joints.sphere.sides import (
 from marey.joints.stacked_takes import StackedTakes
 from marey.numerics import Array, Bool, Float, Int
 from marey.numerics.procrustes import poses_seen
+from marey.numerics.robust import rms
 from marey.options import options_from
 
 Rows = Int[Array, " row"]
@@ -305,7 +307,7 @@ def _one_sided_row(pair_fit: _PairFit) -> dict[str, Any]:
         axes[block, block] = side.axis_covariance
     return {
         **_fields_of_sides(*sides),
-        "residual": np.sqrt(np.mean(noise**2)) if len(noise) else np.nan,
+        "residual": rms(noise),
         "spread": np.full(6, np.nan),
         "covariance": covariance,
         "axis_covariance": axes,

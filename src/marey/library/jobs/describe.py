@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from marey.anatomy.names import without_subject
 from marey.errors import FormatError, reason
 from marey.io import read
 from marey.io.contract import hash_file
@@ -91,9 +92,8 @@ def measure_spread(take: Take) -> dict[str, float]:
     frames = np.unique(
         np.linspace(0, take.n_frames - 1, SAMPLE_FRAMES).astype(np.int64)
     )
-    points = np.concatenate([take.points, take.T_world_sensor[..., :3, 3]], axis=1)
-    spread = _distance_spread(points[frames])
-    names = (*(label.rpartition(":")[2] for label in take.labels), *take.sensor_names)
+    spread = _distance_spread(take.positions[frames])
+    names = (*map(without_subject, take.labels), *take.sensor_names)
     return {
         name: round(1e3 * value, 1)
         for name, value in zip(names, spread.tolist(), strict=True)

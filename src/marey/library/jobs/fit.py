@@ -53,7 +53,7 @@ def fit_subject(
         others += [list(takes)[i] for i in odd]
         takes = {name: take for name, take in takes.items() if name not in others}
         solution = solve_common(list(takes.values()), planned.subject, fields)
-    outputs = _write_skeletons(solution, planned.subject, folder)
+    outputs = _write_skeletons(solution, planned, folder)
     facts = facts_of(solution, solution.report.findings)
     fitted = {"takes": list(takes), "others": others, "errors": list(earlier_errors)}
     facts |= {"fit": fitted, "is_final": is_final}
@@ -105,13 +105,13 @@ def _differing_takes(finding: Finding) -> list[int]:
     return [int(number) - 1 for number in re.findall(r"\d+", finding.subject)]
 
 
-def _write_skeletons(solution: Solution, subject: str, out: Path) -> list[Path]:
-    several = len(solution.subjects) > 1
+def _write_skeletons(solution: Solution, planned: Record, out: Path) -> list[Path]:
+    several, provenance = len(solution.subjects) > 1, planned.provenance()
     outputs = []
     for one in solution.subjects:
-        path = skeleton_path(out, subject, one.name if several else "")
+        path = skeleton_path(out, planned.subject, one.name if several else "")
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-        write(one.skeleton, path, overwrite=True)
+        write(one.skeleton, path, provenance=provenance, overwrite=True)
         outputs.append(path)
     return outputs

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from marey.anatomy.names import without_subject
 from marey.motion import Motion
 from marey.numerics import Float, geometry
 from marey.numerics.thresholds import SAMPLE_FRAMES
@@ -61,7 +62,7 @@ def _assign(
     rows, columns = linear_sum_assignment(np.minimum(distance, 2.0 * MAX_DISTANCE_M))
     for label, marker in zip(rows, columns, strict=True):
         if distance[label, marker] < MAX_DISTANCE_M:
-            labels[marker] = skeleton.marker_labels[label].rpartition(":")[2]
+            labels[marker] = without_subject(skeleton.marker_labels[label])
     return replace(take, labels=tuple(labels))
 
 

@@ -22,9 +22,10 @@ REST_SHARE = 0.5
 """Least share of the time that the worker rests. Higher learns later and computes less.
 Chosen by hand."""
 
-TIMEOUT_S = 120.0
+TIMEOUT_S = 600.0
 """Longest time of one estimate, in seconds; compiling kernels for the first time takes
-a minute. Higher waits longer for one that never ends."""
+a minute, and ten where ten other programs are busy. Higher waits longer for one that
+never ends."""
 
 
 class Learner:
@@ -65,12 +66,13 @@ class Learner:
         return fresh
 
     def finish(self) -> Learnt | None:
-        """Return the estimate from all frames, if it comes within `TIMEOUT_S`.
+        """Return the estimate from all frames, if it comes in time.
 
+        The one that is under way and the last one may take `TIMEOUT_S` each.
         It is taken over in any case: it is what `marey.solve` says of these frames.
         """
         self._last.set()
-        self._thread.join(TIMEOUT_S)
+        self._thread.join(2.0 * TIMEOUT_S)
         self.is_behind = self._thread.is_alive()
         return self.latest
 

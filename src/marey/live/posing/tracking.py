@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from marey.anatomy.names import without_subject
 from marey.errors import DataError
 from marey.live.frame import Frame
 from marey.numerics import Array, Float, Int
@@ -209,7 +210,7 @@ def match_targets(
     Raises:
         DataError: If a name matches several.
     """
-    bare = [label.rpartition(":")[2] for label in frame.labels]
+    bare = [*map(without_subject, frame.labels)]
     markers = match_labels(skeleton.marker_labels, frame.labels, bare)
     return markers, match_labels(skeleton.sensor_names, frame.sensor_names)
 

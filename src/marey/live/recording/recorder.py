@@ -22,13 +22,30 @@ from marey.io.formats.journal.blocks import (
     pack_layout,
 )
 from marey.live.codecs.message import to_record
-from marey.live.frame import Frame
+from marey.live.frame import MAX_NAMES, Frame
 from marey.live.statistics import StreamStatistics
 
 SUFFIX = ".marey-live"
 FLUSH_S = 0.25
 """Longest time that a frame is kept before the system gets it, in seconds; a killed
 process loses no more. Higher writes less often. Chosen by hand."""
+
+
+def check_recording(path: Path, *, overwrite: bool) -> Path:
+    """Return the journal of a recording that may be begun.
+
+    Raises:
+        OptionError: If the file exists, or no format with its suffix holds recordings.
+        OutputError: If its folder is not there.
+    """
+    is_journal = path.suffix == SUFFIX
+    if not is_journal and format_for_suffix(path).write_take is None:
+        needed = "a format that holds recordings, such as .marey-live or .c3d"
+        raise OptionError("record", found=path.name, needed=needed)
+    journal = path if is_journal else Path(f"{path}{SUFFIX}")
+    for target in {path, journal}:
+        check_target(target, overwrite=overwrite, inputs=())
+    return journal
 
 
 class Recorder:
@@ -55,17 +72,12 @@ class Recorder:
         overwrite: bool = False,
     ) -> None:
         self.path = Path(path)
-        is_journal = self.path.suffix == SUFFIX
-        self.journal = self.path if is_journal else Path(f"{self.path}{SUFFIX}")
-        if not is_journal and format_for_suffix(self.path).write_take is None:
-            needed = "a format that holds recordings, such as .marey-live or .c3d"
-            raise OptionError("record", found=self.path.name, needed=needed)
+        self.journal = check_recording(self.path, overwrite=overwrite)
         self.n_frames = 0
         """Frames written so far."""
-        for target in {self.path, self.journal}:
-            check_target(target, overwrite=overwrite, inputs=())
         self._overwrite = overwrite
-        self._layouts: dict[Layout, int] = {}
+        self._layouts: dict[Layout, int] = {}  # the newest, as senders make up names
+        self._n_layouts = 0
         self._lock = Lock()
         self._flushed = time.monotonic()
         with self._errors(), ExitStack() as opened:
@@ -117,8 +129,16 @@ class Recorder:
             write(read(self.journal), self.path, overwrite=self._overwrite)
             self.journal.unlink()
 
+    def discard(self) -> None:
+        """End the journal and remove it."""
+        self._close_file()
+        self.journal.unlink(missing_ok=True)
+
     def _add_layout(self, layout: Layout) -> int:
-        number = self._layouts[layout] = len(self._layouts)
+        if len(self._layouts) >= MAX_NAMES:
+            self._layouts.clear()
+        number, self._n_layouts = self._n_layouts, self._n_layouts + 1
+        self._layouts[layout] = number
         content = number.to_bytes(4, "little") + pack_layout(layout)
         self._put(pack_block(LAYOUT, content))
         return number

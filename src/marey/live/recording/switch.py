@@ -8,7 +8,7 @@ from threading import Lock
 from marey.errors import OptionError
 from marey.live.address import Address
 from marey.live.frame import Frame
-from marey.live.recording.recorder import SUFFIX, Recorder
+from marey.live.recording.recorder import Recorder, check_recording
 from marey.live.statistics import StreamStatistics
 
 WAIT = "wait"
@@ -41,6 +41,7 @@ class RecordingSwitch:
     ) -> None:
         for address in addresses:
             address.check_options(WAIT)
+            check_recording(Path(address.target), overwrite=overwrite)
         self._addresses, self._source = addresses, source
         self._rate, self._overwrite = rate, overwrite
         self._count, self._time = 0, 0.0
@@ -76,22 +77,29 @@ class RecordingSwitch:
             if not paths:
                 needed = "a path, or a stream with to=record:session.marey-live"
                 raise OptionError("record", found="no path", needed=needed)
-            for one in paths:
-                self._recorders.append(
-                    Recorder(
-                        one,
-                        source=self._source,
-                        rate=self._rate,
-                        overwrite=self._overwrite,
-                    )
+            self._recorders = self._open(paths)
+
+    def _open(self, paths: Sequence[Path]) -> list[Recorder]:
+        """Return recorders to all paths, or leave nothing behind."""
+        recorders: list[Recorder] = []
+        with ExitStack() as opened:
+            for path in paths:
+                recorder = Recorder(
+                    path,
+                    source=self._source,
+                    rate=self._rate,
+                    overwrite=self._overwrite,
                 )
+                opened.callback(recorder.discard)
+                recorders.append(recorder)
+            opened.pop_all()
+        return recorders
 
     def _path(self, address: Address) -> Path:
         path = Path(address.target)
         if self._count == 1:
             return path
-        suffix = "".join(path.suffixes) if path.name.endswith(SUFFIX) else path.suffix
-        return path.with_name(f"{path.name.removesuffix(suffix)}-{self._count}{suffix}")
+        return path.with_stem(f"{path.stem}-{self._count}")
 
     def stop(self, statistics: StreamStatistics | None = None) -> None:
         """End the recordings; they are complete then.

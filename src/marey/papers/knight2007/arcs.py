@@ -8,7 +8,7 @@ from marey.joints import SphereEstimator, SphereKind, fit_sphere
 from marey.numerics import Array, Float, geometry
 from marey.papers.frame import Cells, Drawing, Effort, Experiment, experiment, table
 from marey.papers.joint_samples import CenterErrors, error_panels, measure_grid
-from marey.papers.knight2007 import samples as samples
+from marey.papers.knight2007 import samples
 from marey.papers.measures import rms
 from marey.report import Table
 

@@ -13,6 +13,7 @@ import numpy as np
 from marey.joints.ball.pair_frames import correlation_length
 from marey.motion import Motion
 from marey.numerics import Array, Float, geometry
+from marey.numerics.noise import rms_length
 from marey.pipeline.reporting.readiness import assess_joints
 from marey.pose.measure import MotionMeasures, measure_motion
 from marey.report import Table
@@ -230,7 +231,7 @@ def _spread_and_mean_sd(vectors: Float[Array, "frame 3"]) -> tuple[float, float]
     seen = vectors[np.isfinite(vectors).all(axis=1)]
     if not len(seen):
         return float("nan"), float("nan")
-    rms = float(np.sqrt(np.mean(np.sum(seen**2, axis=-1))))
+    rms = rms_length(seen)
     return rms, rms * float(np.sqrt(correlation_length(seen) / len(seen)))
 
 

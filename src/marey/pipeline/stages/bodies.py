@@ -26,9 +26,9 @@ from marey.joints import (
     JointFits,
     find_temporary_joints,
     fit_joints,
+    joint_findings,
     pose_underdetermined_bodies,
 )
-from marey.joints import joint_findings as joint_findings
 from marey.pipeline.options import SolveOptions
 from marey.pipeline.stages.person_prior import (
     merge_pieces,

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from marey.anatomy.names import without_subject
 from marey.anatomy.whole_person import straighten_toes
 from marey.attach import strip
 from marey.errors import OptionError
@@ -83,10 +84,10 @@ def _without_other_subject(skeleton: Skeleton, takes: Sequence[Take]) -> Skeleto
 
     The same performer has another prefix on another day.
     """
-    subjects = {label.rpartition(":")[0] for label in skeleton.marker_labels}
-    if len(subjects) != 1 or any(subjects & set(take.subjects) for take in takes):
+    subject = skeleton.subject
+    if not subject or any(subject in take.subjects for take in takes):
         return skeleton
-    bare = tuple(label.rpartition(":")[2] for label in skeleton.marker_labels)
+    bare = tuple(map(without_subject, skeleton.marker_labels))
     return replace(skeleton, marker_labels=bare)
 
 

@@ -47,9 +47,9 @@ def prefer_person(
 ) -> JoinedBodies:
     """Return the bodies found, or those of another clustering that make a person.
 
-    Only if some body found has no name. Of the clusterings that make a person, the one
-    of largest agreement is taken, less a price for its naming cost, if that is larger
-    than for the bodies found.
+    Only if some body found has no name, or if a person found lacks a part. Of the
+    clusterings that make a person, the one of largest agreement is taken, less a price
+    for its naming cost, if that is larger than for the bodies found.
 
     Args:
         found: Bodies with joints and tree.
@@ -58,10 +58,10 @@ def prefer_person(
             largest first.
         join: Returns bodies with joints and tree.
     """
-    if _are_named(_figures_and_names(*found)):
+    if _are_whole(_figures_and_names(*found)):
         return found
     divided = _divide_people(found, join)
-    if divided is not found and _are_named(_figures_and_names(*divided)):
+    if divided is not found and _are_whole(_figures_and_names(*divided)):
         return divided
     found, tried = divided, list(candidates)
     is_same = [_same_bodies(bodies, segmented) for _, bodies in tried]
@@ -138,6 +138,13 @@ def _are_named(named: Iterable[tuple[NamingInput, Naming | None]]) -> bool:
         naming and len(naming.names) == len(figure.neighbours)
         for figure, naming in named
     )
+
+
+def _are_whole(named: Iterable[tuple[NamingInput, Naming | None]]) -> bool:
+    """Return whether all bodies have a name, and people lack no part of a limb."""
+    known = list(named)
+    people = (naming for _, naming in known if naming and naming.kind == "human")
+    return _are_named(known) and all(naming.is_whole_person for naming in people)
 
 
 def stated_subjects(names: Sequence[str]) -> tuple[str, ...]:

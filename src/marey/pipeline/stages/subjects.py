@@ -91,7 +91,7 @@ def build_subjects(fit: BodyFit, options: SolveOptions) -> tuple[SubjectFit, ...
     for root, skeleton, guessed in zip(tree.roots, skeletons, rolls, strict=True):
         owner, _, root_name = bodies.names[int(root)].rpartition(":")
         given = options.subject if skeleton is largest else ""
-        name = given or owner or _subject_in_labels(skeleton) or root_name
+        name = given or owner or skeleton.subject or root_name
         if name in {one.name for one in subjects} and not (given or owner):
             name = root_name
         subject = _subject(name, skeleton, fit, options)
@@ -133,12 +133,6 @@ def _subject(
             needed="gauss_newton, bfgs or physics; or segment=sensors, without markers",
         )
     return SubjectFit(name, skeleton, (skeleton,) * len(fit.takes), method)
-
-
-def _subject_in_labels(skeleton: Skeleton) -> str:
-    """Return the subject that all marker labels name; "" if they differ."""
-    named = {label.rpartition(":")[0] for label in skeleton.marker_labels}
-    return named.pop() if len(named) == 1 else ""
 
 
 def calibrate_subjects(
@@ -395,7 +389,7 @@ def bodies_named(
         found_names: Names that segmentation gave, which have precedence.
         names: Names after anatomy.
     """
-    bare = [other.rpartition(":")[2] for other in names]
+    bare = [*map(vrm.without_subject, names)]
     for every in (found_names, names, bare):
         found = [body for body, other in enumerate(every) if other == name]
         if found:

@@ -97,9 +97,8 @@ def _unite_subjects(takes: tuple[Take, ...]) -> tuple[Take, ...]:
             message = f"labels name {some[0]}, those of another take {names[0]}: "
             message += f"taken for one subject, {names[0]}; solve two people apart"
             finding = Finding("subject-renamed", "read", "warning", message, some[0])
-            source = replace(take.source, findings=(*take.source.findings, finding))
             subjects = tuple(name and names[0] for name in take.subjects)
-            take = replace(take, subjects=subjects, source=source)
+            take = replace(take, subjects=subjects).with_findings(finding)
         united.append(take)
     return tuple(united)
 
@@ -114,8 +113,7 @@ def _check_take(take: Take) -> Take:
     name = take.source.path or "take"
     if not take.n_frames:
         raise DataError(name, found="0 frames", needed="at least 1")
-    positions = np.concatenate([take.points, take.T_world_sensor[..., :3, 3]], axis=1)
-    if _are_one(positions):
+    if _are_one(take.positions):
         needed = "markers or sensors in different positions; check the columns"
         raise DataError(name, found="all in one position", needed=needed)
     R = take.T_world_sensor[take.sensor_seen][:, :3, :3]
@@ -135,9 +133,9 @@ def _check_take(take: Take) -> Take:
     )
     count = float(len(changed))
     finding = Finding("labels-repeated", "read", "error", message, value=count)
-    source = replace(take.source, findings=(*take.source.findings, finding))
-    bare = tuple(label.rpartition(":")[2] for label in labels)
-    return replace(take, labels=bare, sensor_names=sensors, source=source)
+    bare = tuple(map(vrm.without_subject, labels))
+    take = replace(take, labels=bare, sensor_names=sensors)
+    return take.with_findings(finding)
 
 
 def _round_to_rotations(take: Take) -> Take:

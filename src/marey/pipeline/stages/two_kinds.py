@@ -15,10 +15,11 @@ from marey.anatomy import names as vrm
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
 from marey.numerics import Array, Float, geometry
+from marey.numerics.noise import rms_length
 from marey.numerics.thresholds import FEW
 from marey.report import Finding
 from marey.rig import name_bodies
-from marey.tree import Tree, breadth_first_order
+from marey.tree import Tree, breadth_first_order, children_of
 
 JoinedBodies = tuple[tuple[Bodies, ...], JointFits, Tree]
 """Bodies of takes of one kind, their joints and their tree."""
@@ -44,13 +45,13 @@ def match_sensor_takes(
             T_world_body=one.T_world_body @ geometry.inverse(T_body_sensor),
             T_body_sensor=T_body_sensor,
             parents={},
-            findings=(*one.findings, *map(_unmatched, unknown)),
+            findings=(*one.findings, *map(_unmatched_finding, unknown)),
         )
         for one in joined[0]
     )
 
 
-def _unmatched(name: str) -> Finding:
+def _unmatched_finding(name: str) -> Finding:
     message = (
         "no body of markers in the other takes is this one: it is known from its sensor"
     )
@@ -106,7 +107,7 @@ def _match_neighbour(
 
 
 def _neighbours(tree: Tree, body: int) -> list[int]:
-    children = np.flatnonzero(tree.parent == body).tolist()
+    children = children_of(tree.parent, body)
     return children if tree.parent[body] < 0 else [int(tree.parent[body]), *children]
 
 
@@ -116,7 +117,7 @@ def _neighbours(tree: Tree, body: int) -> list[int]:
 def align_sensors(
     marked: JoinedBodies, sensed: JoinedBodies
 ) -> Float[Array, "sensor 4 4"]:
-    """Return the pose of each sensor in its body of markers, by their common joints.
+    """Return T_body_sensor of each sensor in its body of markers, by common joints.
 
     Each body is fitted after its parent in the tree of markers (Kabsch): the centres of
     its joints have full weight, the axes that it has in the mean pose a small one. A
@@ -159,7 +160,7 @@ def _fit_axes(
     if not len(here):
         return geometry.transform(R, np.zeros(3))
     mean = there.mean(axis=0)
-    size = float(np.sqrt(np.mean(np.sum((there - mean) ** 2, axis=1)))) + FEW
+    size = rms_length(there - mean) + FEW
     source = np.concatenate([there, mean + size * np.eye(3), mean - size * np.eye(3)])
     axes = size * R.T
     target = np.concatenate([here, here.mean(axis=0) + axes, here.mean(axis=0) - axes])

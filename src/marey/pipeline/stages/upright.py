@@ -30,8 +30,8 @@ def rotate_upright(fit: BodyFit) -> BodyFit:
     ]
     if all(take is one.take for take, one in zip(upright, fit.bodies, strict=True)):
         return fit
-    bodies = tuple(map(_turn, fit.bodies, upright))
-    found = tuple(map(_turn, fit.candidates.bodies, upright))
+    bodies = tuple(map(_rotate_to, fit.bodies, upright))
+    found = tuple(map(_rotate_to, fit.candidates.bodies, upright))
     candidates = replace(fit.candidates, bodies=found)
     return replace(fit, takes=tuple(upright), bodies=bodies, candidates=candidates)
 
@@ -55,7 +55,7 @@ def _people(bodies: Bodies, namings: Sequence[Naming]) -> list[Person]:
     return people
 
 
-def _turn(bodies: Bodies, upright: Take) -> Bodies:
+def _rotate_to(bodies: Bodies, upright: Take) -> Bodies:
     """Return the bodies of a take in the axes that the take has now."""
     before, after = bodies.take.source.up.value, upright.source.up.value
     R = geometry.R_Z_UP[after] @ geometry.R_Z_UP[before].T

@@ -11,8 +11,7 @@ from marey.numerics import Array, Float, Int
 from marey.options import options_from
 from marey.pose.both_ways import bridge_gaps, choose_by_limb, reverse_recording
 from marey.pose.findings import warn_of_runs
-from marey.pose.options import MAX_RMS_RESIDUAL_M, GaussNewtonOptions
-from marey.pose.options import BfgsOptions as BfgsOptions
+from marey.pose.options import MAX_RMS_RESIDUAL_M, BfgsOptions, GaussNewtonOptions
 from marey.pose.solver import PoseSolver
 from marey.pose.trace import PoseTrace
 from marey.report import Finding

@@ -26,8 +26,8 @@ from marey.numerics.thresholds import (
     SKIN_MOTION_M,
 )
 from marey.pose.contact.foot_plants import FootPlant, detect_stance, find_foot_plants
-from marey.pose.contact.ground import GroundContacts as GroundContacts
 from marey.pose.contact.ground import (
+    GroundContacts,
     fit_contact_planes,
     is_level,
     place_on_ground,

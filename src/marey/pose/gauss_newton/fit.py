@@ -16,16 +16,20 @@ from marey.articulated.targets import (
 from marey.motion import Motion
 from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.numerics.robust import column_medians, normal_length_quantile
-from marey.numerics.thresholds import OUTLIER_SD, VELOCITY_TIME_S
+from marey.numerics.thresholds import (
+    MIN_POSE_POINTS,
+    OUTLIER_SD,
+    SAMPLE_FRAMES,
+    VELOCITY_TIME_S,
+)
 from marey.options import options_from
 from marey.pose.both_ways import bridge_gaps, choose_by_limb
-from marey.pose.findings import pose_findings
+from marey.pose.findings import leaves_markers, pose_findings
 from marey.pose.gauss_newton.halves import track_sequences
 from marey.pose.gauss_newton.smoothing import smooth_poses
 from marey.pose.options import (
     MAX_RMS_RESIDUAL_M,
     MIN_PRIOR,
-    SAMPLE_FRAMES,
     UNSEEN_S,
     GaussNewtonOptions,
 )
@@ -258,7 +262,8 @@ class GaussNewtonSolver(PoseSolver):
         The take is tracked forward and backward with a wide loss, whose basins of
         attraction are wide. The scales of markers are then estimated from all frames,
         limbs keep to the cheaper solution, every frame moves to its minimum of the
-        loss at its proper scale, and unseen limbs pass from one solution to the other.
+        loss at its proper scale, unless a joint drops most of its markers there, and
+        unseen limbs pass from one solution to the other.
         """
         if self.options.adapt:
             self.estimate_scales(recording)
@@ -269,11 +274,50 @@ class GaussNewtonSolver(PoseSolver):
             self._update_scales(recording, (forward, backward))
         solutions, prior = (forward, backward), self.settings.prior
         best = choose_by_limb(self, recording, solutions, prior)
-        self._refine(recording, best)
+        start = self._refine(recording, best)
+        self._regain_markers(recording, best, start)
         frames = bridge_gaps(self, recording, forward, backward, best)
-        best.q[frames] = self.clamped(best.q[frames])
+        best.q[frames] = self.within_limits(best.q[frames])
         best.info[:, 3] += forward.info[:, 3] + backward.info[:, 3]
         return best.continuous()
+
+    def _regain_markers(
+        self, recording: Recording, trace: PoseTrace, start: tuple[Array, Array]
+    ) -> None:
+        """Let joints that leave most of their markers keep to the wide loss, in place.
+
+        Where skin moves all markers of a bone far, the loss at its proper scale is less
+        if most of them are dropped. Frames that the wide loss loses too stay.
+
+        Args:
+            recording: Positions and poses.
+            trace: Poses at minima of the loss at its proper scale.
+            start: The poses that these minima were searched from.
+        """
+        lost = self._lost_frames(recording[0], trace)
+        if len(lost) == 0:
+            return
+        wide = PoseTrace(start[1], start[0], trace.info.copy())
+        self._scale_loss(WIDE_OUTLIER)
+        self.move_to_minima(recording, lost, wide, self.settings, start)
+        self._scale_loss(1.0 / WIDE_OUTLIER)
+        found = PoseTrace(wide.q[lost], wide.root[lost], wide.info[lost])
+        still = self._lost_frames(recording[0][lost], found)
+        trace.replace_frames(np.delete(lost, still), wide)
+
+    def _lost_frames(
+        self, points: Float[Array, "frame column _"], trace: PoseTrace
+    ) -> Int[Array, " some"]:
+        """Return the frames in which a joint leaves most of three markers or more.
+
+        One or two may be gross errors.
+        """
+        residual_m = self.marker_residuals(points, trace)
+        lost = [
+            leaves_markers(self, residual_m, joint, MIN_POSE_POINTS)
+            for joint in self.nodes.moving_joints.tolist()
+        ]
+        return np.flatnonzero(np.any(lost, axis=0))
 
     def _scale_loss(self, factor: float) -> None:
         """Multiply all scales of the Geman-McClure loss by a factor."""
@@ -427,13 +471,17 @@ class GaussNewtonSolver(PoseSolver):
         streams = np.array_split(order, len(states.root))
         self.run_streams(recording, streams, trace, given, paths, states)
 
-    def _refine(self, recording: Recording, trace: PoseTrace) -> None:
+    def _refine(
+        self, recording: Recording, trace: PoseTrace
+    ) -> tuple[Float[Array, "frame 3"], Float[Array, "frame node 4"]]:
         """Move every frame to the minimum nearest to its pose, in place.
 
-        Joints of which too little is seen stay where they are.
+        Joints of which too little is seen stay where they are. Returns the positions of
+        the root and the rotations before.
         """
         paths, every = (trace.root.copy(), trace.q.copy()), np.arange(len(trace.q))
         self.move_to_minima(recording, every, trace, self.settings, paths)
+        return paths
 
     def smooth(self, recording: Recording, trace: PoseTrace) -> PoseTrace:
         """Return the poses drawn towards smooth paths; see `smooth_poses`."""
@@ -447,7 +495,7 @@ class GaussNewtonSolver(PoseSolver):
         step_sd = self.options.smooth / self.rate**2
         smooth_poses(draw, smooth, trace.information, self.settings.prior, step_sd)
         smooth.information[:] = trace.information
-        smooth.q[:] = self.clamped(smooth.q)
+        smooth.q[:] = self.within_limits(smooth.q)
         return smooth
 
     def _blend_before_reappearance(self, trace: PoseTrace) -> PoseTrace:
@@ -462,7 +510,9 @@ class GaussNewtonSolver(PoseSolver):
         blend_offsets_before(tree, self.work, unseen, (self.rate, longest), *pose)
         return blended
 
-    def clamped(self, q: Float[Array, "frame node 4"]) -> Float[Array, "frame node 4"]:
+    def within_limits(
+        self, q: Float[Array, "frame node 4"]
+    ) -> Float[Array, "frame node 4"]:
         """Return rotations within their limits."""
         within = q.copy()
         self.clamp_to_limits(within)

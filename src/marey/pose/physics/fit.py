@@ -6,15 +6,12 @@ from typing import Any
 import numpy as np
 
 from marey.articulated.targets import marker_residuals, node_of_target
-from marey.motion import GroundPlane as GroundPlane
 from marey.motion import Motion
 from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.options import options_from
 from marey.pose.contact.ground_contacts import report_no_contact
-from marey.pose.contact.holds import Hold as Hold
-from marey.pose.contact.holds import contacts_as_holds as contacts_as_holds
 from marey.pose.findings import pose_findings, warn_of_runs
-from marey.pose.options import PhysicsOptions as PhysicsOptions
+from marey.pose.options import PhysicsOptions
 from marey.pose.physics.equilibrium import Rest, minimise_energy
 from marey.pose.physics.simulation import simulate_to_rest
 from marey.pose.physics.springs import (

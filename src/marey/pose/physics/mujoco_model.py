@@ -12,6 +12,7 @@ from marey.errors import import_extra
 from marey.numerics import Array, Float
 from marey.pose.contact.holds import HOLD_STRENGTH
 from marey.pose.physics.springs import SpringSystem
+from marey.tree import children_of
 
 if TYPE_CHECKING:
     from marey.pose.physics.forces_kernel import SimulatedJoints
@@ -124,10 +125,10 @@ def _body_xml(nodes: Nodes, masses: Masses, first: int) -> str:
     node, joints = first, _joint_xml(nodes, first)
     # The first hinge of a universal joint has no mass: its child belongs to this body.
     while not masses.mass[node] > 0.0:
-        node = int(np.flatnonzero(tree.parent == node)[0])
+        node = children_of(tree.parent, node)[0]
         joints += _joint_xml(nodes, node)
     inertia = masses.inertia[node][[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
-    children = np.flatnonzero(tree.parent == node).tolist()
+    children = children_of(tree.parent, node)
     return (
         f'<body pos="{_join(tree.offset[first])}">{joints}'
         f'<inertial pos="{_join(masses.centre[node])}" '
@@ -174,7 +175,10 @@ def _simulated_joints(
 
 
 def inertia_matrix(model: Any, data: Any) -> Float[Array, "speed speed"]:
-    """Return the joint-space inertia matrix at the current pose."""
+    r"""Return the joint-space inertia matrix at the current pose, in SI units.
+
+    The kinetic energy is :math:`\tfrac12 v^T M v`; rows of angles are in kg m^2.
+    """
     mujoco = import_mujoco()
     M = np.empty((model.nv, model.nv))
     mujoco.mj_kinematics(model, data)

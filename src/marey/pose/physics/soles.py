@@ -7,8 +7,8 @@ import numpy as np
 from marey.articulated.tables import Nodes
 from marey.motion import GroundPlane, Motion
 from marey.numerics import Array, Bool, Float, Int
+from marey.pose.contact.ground import GroundContacts
 from marey.pose.contact.ground_contacts import (
-    GroundContacts,
     find_ground_contacts,
     reconcile_anchors,
 )

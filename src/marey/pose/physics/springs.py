@@ -26,6 +26,7 @@ from marey.pose.physics.soles import Soles, find_soles
 from marey.pose.trace import PoseTrace
 from marey.skeleton import Skeleton
 from marey.take import Take
+from marey.tree import children_of
 
 if TYPE_CHECKING:
     from marey.articulated.targets_kernel import Targets
@@ -172,7 +173,7 @@ def _cut_far_targets(
 def joint_poses(
     tracker: GaussNewtonSolver, trace: PoseTrace
 ) -> Float[Array, "frame joint 4 4"]:
-    """Return T_world_joint of poses that are given by node."""
+    """Return T_world_joint, in metres, of poses that are given by node."""
     R_world_root = geometry.matrix_from_quat(trace.q[:, 0])
     T_world_root = geometry.transform(R_world_root, trace.root)
     return tracker.skeleton.forward(
@@ -183,7 +184,7 @@ def joint_poses(
 def sensor_poses(
     tracker: GaussNewtonSolver, trace: PoseTrace
 ) -> Float[Array, "frame sensor 4 4"]:
-    """Return the poses of the attached sensors in the world."""
+    """Return T_world_sensor of the attached sensors, in metres."""
     skeleton, sensor = tracker.skeleton, tracker.matches.sensor
     T_world_joint = joint_poses(tracker, trace)[:, skeleton.sensor_joint[sensor]]
     return np.asarray(T_world_joint @ skeleton.T_joint_sensor[sensor])
@@ -205,7 +206,7 @@ def _neutral_posture(
 
 def _rotation_to_down(skeleton: Skeleton, joint: int) -> Float[Array, " 4"]:
     """Return the rotation that points a bone down."""
-    children = np.flatnonzero(skeleton.parent == joint)
+    children = children_of(skeleton.parent, joint)
     bone = skeleton.offset[children].sum(axis=0)
     axis = np.cross(bone, DOWN)
     sine = float(np.linalg.norm(axis))

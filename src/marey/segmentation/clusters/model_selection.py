@@ -100,7 +100,7 @@ def cluster_markers(
         tried = right or [_disjoint(stats, labels)]
     best = _medoid(tried)
     criterion = LeaveOneOut(errors, stats.noise, best.log_odds)
-    best = _prefer_predictive(best, tried, criterion)
+    best = prefer_predictive(best, tried, criterion)
     if n_bodies or not is_dense(best.owner):
         return best
     merged = merge_clusters(best.owner, stats, criterion)
@@ -139,16 +139,18 @@ def _medoid(tried: Sequence[Clustering]) -> Clustering:
     return tried[int(np.argmax(agreement > agreement.max() - MIN_GAIN))]
 
 
-def _prefer_predictive(
+def prefer_predictive(
     best: Clustering, tried: Sequence[Clustering], criterion: LeaveOneOut
 ) -> Clustering:
-    """Return the clustering, or one whose leave-one-out error is clearly smaller."""
+    """Return the clustering, or one whose leave-one-out error is clearly smaller.
 
-    def cost(one: Clustering) -> float:
-        return criterion.cost(members_of_labels(one.owner))
-
-    other = min(tried, key=cost)
-    return other if cost(other) < cost(best) - MIN_PREDICTION_GAIN else best
+    Of several such ones that of largest agreement: their errors are often almost equal.
+    """
+    cost = np.array([criterion.cost(members_of_labels(one.owner)) for one in tried])
+    of_best = criterion.cost(members_of_labels(best.owner))
+    is_better = cost < of_best - MIN_PREDICTION_GAIN
+    agreement = np.where(is_better, mean_agreement(tried), -np.inf)
+    return tried[int(np.argmax(agreement))] if is_better.any() else best
 
 
 def _clusterings(stats: PairStats, errors: PredictionErrors) -> Iterator[Clustering]:

@@ -204,7 +204,12 @@ def complete_linkage(odds: Float[Array, "marker marker"]) -> Members:
 def absorb_single_markers(
     members: Members, odds: Float[Array, "marker marker"]
 ) -> Bool[Array, "fewer marker"]:
-    """Return the bodies after those of one marker joined the body that fits best."""
+    """Return the bodies after those of one marker joined the body that fits best.
+
+    Args:
+        members: Which markers belong to which bodies.
+        odds: Log odds that two markers are on one body.
+    """
     members = members.copy()
     while True:
         best = (-CLEAR_LOG_ODDS, -1, -1)

@@ -144,8 +144,8 @@ def robot(height: float = 1.5) -> Figure:
             row,
             section_exponent=10.0,
             end_exponent=12.0,
-            width=_untapered(row.width),
-            depth=_untapered(row.depth),
+            width=_mean_span(row.width),
+            depth=_mean_span(row.depth),
         )
         for row in _human.SURFACE_ROWS
     ]
@@ -160,7 +160,7 @@ def robot(height: float = 1.5) -> Figure:
     )
 
 
-def _untapered(size: Span) -> Span:
+def _mean_span(size: Span) -> Span:
     mean = 0.5 * (size[0] + size[1])
     return mean, mean
 

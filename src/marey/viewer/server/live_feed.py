@@ -151,11 +151,11 @@ def _pose_message(
         "number": pose.frame.number,
         "points": _numbers(pose.frame.points),
         "sensors": _numbers(T[:, :3, 3]),
-        "turns": _numbers(_turns(T)),
+        "turns": _numbers(_quaternions(T)),
         "subjects": [
             {
                 "place": _numbers(one.T_world_joint[:, :3, 3] if there else NOWHERE),
-                "wxyz": _numbers(_turns(one.T_world_joint)),
+                "wxyz": _numbers(_quaternions(one.T_world_joint)),
                 "apart": [] if one.separation is None else _numbers(one.separation),
             }
             for one, there in zip(pose.subjects, present, strict=True)
@@ -163,7 +163,7 @@ def _pose_message(
     }
 
 
-def _turns(T: np.ndarray) -> np.ndarray:
+def _quaternions(T: np.ndarray) -> np.ndarray:
     wxyz = np.full((len(T), 4), np.nan)
     seen = np.isfinite(T[:, 0, 0])
     wxyz[seen] = geometry.quat_from_matrix(T[seen, :3, :3])

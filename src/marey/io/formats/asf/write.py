@@ -80,8 +80,11 @@ def write_motion(motion: Motion, options: WriteOptions) -> Output:
     degrees = round_values(degrees, rotations.ANGLE_DECIMALS)
     number = np.arange(motion.n_frames) + 1.0
     rows = np.column_stack([number, _points(position, options), degrees])
-    head = f"# marey frames {motion.n_frames} rate {rate!r}\n"
-    head += ":FULLY-SPECIFIED\n:DEGREES\n"
+    comments = [
+        f"# marey frames {motion.n_frames} rate {rate!r}",
+        *_provenance(options),
+    ]
+    head = "\n".join([*comments, ":FULLY-SPECIFIED", ":DEGREES"]) + "\n"
     return {
         ".asf": [_asf(skeleton, bones, options)],
         "": format_lines(head, _frame_format(bones), rows),
@@ -262,6 +265,7 @@ def _asf(
     note_changed_names(skeleton.names, names, options)
     head = [
         f"# marey root {names[0]} rest {rest}",
+        *_provenance(options),
         *(":version 1.10", ":name marey", ":units", "  mass 1.0"),
         f"  length {INCH * _per_metre(options):.12g}",
         *("  angle deg", ":root", "  order TX TY TZ RX RY RZ", "  axis XYZ"),
@@ -270,6 +274,11 @@ def _asf(
     body = [line for i, bone in enumerate(bones) for line in _bone_lines(i, bone)]
     tail = [":hierarchy", "  begin", *_hierarchy(bones), "  end"]
     return ("\n".join([*head, *body, *tail]) + "\n").encode()
+
+
+def _provenance(options: WriteOptions) -> list[str]:
+    """Return from what the files were made, as lines of comments."""
+    return [f"# provenance {line}" for line in options.provenance_lines()]
 
 
 def _row(values: np.ndarray, decimals: int) -> str:

@@ -14,6 +14,9 @@ CHUNK_BYTES = 1 << 20
 CAMERA_MASK = 0x7F
 """Bits of the camera mask; the one above marks a point that was not seen."""
 
+MAX_SAMPLE_FRAMES = 16
+"""Largest number of frames that show where up is, if the file does not say it."""
+
 Block = Shaped[np.ndarray, "frame word"]
 Quads = Shaped[np.ndarray, "frame point 4"]
 
@@ -101,11 +104,10 @@ def read_poses(path: Path, layout: C3dLayout) -> Float[np.ndarray, "frame sensor
     return out
 
 
-def read_sample(
-    path: Path, layout: C3dLayout, most: int = 16
-) -> Float[np.ndarray, "frame point 3"]:
-    """Return the points of a few frames spread over the file."""
-    chosen = np.unique(np.linspace(0, max(layout.frames - 1, 0), most).astype(int))
+def read_sample(path: Path, layout: C3dLayout) -> Float[np.ndarray, "frame point 3"]:
+    """Return the points of a few frames spread over the file, as they are stored."""
+    frames = np.linspace(0, max(layout.frames - 1, 0), MAX_SAMPLE_FRAMES)
+    chosen = np.unique(frames.astype(int))
     if not layout.frames or not layout.points:
         return np.zeros((0, layout.points, 3))
     out = np.empty((len(chosen), layout.points, 3))

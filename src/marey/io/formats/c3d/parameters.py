@@ -256,11 +256,11 @@ class _ParameterSection:
         data, stop = self.data, self.stop
         if at + 2 > stop or data[at] == 0:
             return None
-        after_name = at + 2 + abs(_signed(data[at]))
+        after_name = at + 2 + abs(_signed_byte(data[at]))
         if after_name + 3 > stop:
             return None
         offset = self.encoding.unsigned(data, after_name)
-        group_id = _signed(data[at + 1])
+        group_id = _signed_byte(data[at + 1])
         body = after_name + 2
         record = _ParameterRecord(
             position=at,
@@ -269,7 +269,7 @@ class _ParameterSection:
             by_offset=after_name + offset if offset else 0,
             by_length=body + 1 + data[body] if group_id < 0 else 0,
         )
-        kind = _KINDS.get(_signed(data[body])) if group_id > 0 else None
+        kind = _KINDS.get(_signed_byte(data[body])) if group_id > 0 else None
         n_dimensions = data[body + 1] if body + 1 < stop else _MAX_N_DIMENSIONS + 1
         first = body + 2 + n_dimensions
         if kind is None or n_dimensions > _MAX_N_DIMENSIONS or first > stop:
@@ -346,7 +346,7 @@ class _ParameterSection:
         return tuple(numbers), shape if whole else (len(numbers),)
 
 
-def _signed(byte: int) -> int:
+def _signed_byte(byte: int) -> int:
     return byte - 256 if byte > 127 else byte
 
 

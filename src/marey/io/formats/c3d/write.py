@@ -58,6 +58,9 @@ class _WritePlan:
     samples: int
     """Analog samples per frame."""
 
+    provenance: tuple[str, ...]
+    """From what it was made, in lines."""
+
     @property
     def analog_words(self) -> int:
         return self.samples * len(self.take.analog.labels)
@@ -80,7 +83,11 @@ def write_take(take: Take, options: WriteOptions) -> Output:
     """
     unit, up = options.world("mm", "z", take.source, "c3d")
     first = max(round(take.start * take.rate), 0) + 1
-    plan = _WritePlan(take, unit, up, first, _samples(take))
+    lines = tuple(options.provenance_lines())
+    if len(lines) > MAX_DIMENSION:
+        lines = ()
+        options.note("provenance-lost", "the provenance is too long for a C3D")
+    plan = _WritePlan(take, unit, up, first, _samples(take), lines)
     _check_limits(plan)
     section = _section(plan)
     head = _header(plan, 1 + len(section) // BLOCK) + section
@@ -149,9 +156,14 @@ def _header(plan: _WritePlan, data_block: int) -> bytes:
 
 
 def _section(plan: _WritePlan) -> bytes:
-    """Return the parameter section, without what came from the source if too long."""
+    """Return the parameter section, of the take alone if it would be too long.
+
+    Else it also has what came from the source, and from what the take was made.
+    """
     written = _take_parameters(plan, 0, 0)
     others = _passthrough_parameters(plan.take, written)
+    if plan.provenance:
+        others += _group("MAREY", PROVENANCE=plan.provenance)
     try:
         size = len(build_section([*written, *others]))
     except DataError:

@@ -88,7 +88,7 @@ def write_scene(thing: Skeleton | Motion | Solution, options: WriteOptions) -> O
     if world.up not in AXES:
         raise OptionError("up", found=world.up, needed=" or ".join(AXES))
     scene = build_scene(thing, markers=options.markers)
-    document = Document()
+    document = Document(options.provenance_text())
     alone = len(scene.figures) == 1
     limbs = [
         _add_figure(document, figure, world, alone, options) for figure in scene.figures

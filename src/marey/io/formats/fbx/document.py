@@ -65,9 +65,14 @@ class Timeline:
 
 
 class Document:
-    """A scene under construction: objects with ids, and connections between them."""
+    """A scene under construction: objects with ids, and connections between them.
 
-    def __init__(self) -> None:
+    Args:
+        provenance: From what the scene was made; any text.
+    """
+
+    def __init__(self, provenance: str) -> None:
+        self._provenance = provenance
         self._objects: list[FbxNode] = []
         self._connections: list[FbxNode] = []
 
@@ -100,7 +105,7 @@ class Document:
             OverflowError: If the file would be larger than the format allows.
         """
         top = [
-            _header(),
+            _header(self._provenance),
             record("FileId", records.FILE_ID),
             record("CreationTime", records.CREATION_TIME),
             record("Creator", CREATOR),
@@ -135,7 +140,7 @@ def ticks(seconds: float) -> np.int64:
     return np.int64(round(seconds * TICKS_PER_SECOND))
 
 
-def _header() -> FbxNode:
+def _header(provenance: str) -> FbxNode:
     return record(
         "FBXHeaderExtension",
         children=[
@@ -143,6 +148,22 @@ def _header() -> FbxNode:
             record("FBXVersion", records.VERSION),
             record("EncryptionType", 0),
             record("Creator", CREATOR),
+            *([_scene_info(provenance)] if provenance else []),
+        ],
+    )
+
+
+def _scene_info(comment: str) -> FbxNode:
+    """Return what programs show as the summary of a scene."""
+    rows = [record("Version", 100), record("Comment", comment)]
+    return record(
+        "SceneInfo",
+        "GlobalInfo\x00\x01SceneInfo",
+        "UserData",
+        children=[
+            record("Type", "UserData"),
+            record("Version", 100),
+            record("MetaData", children=rows),
         ],
     )
 

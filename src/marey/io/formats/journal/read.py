@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,9 @@ class _Journal:
     head: Mapping[str, Any] = field(default_factory=dict)
     layouts: dict[int, Layout] = field(default_factory=dict)
     frames: list[FrameRecord] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
+    events: list[tuple[int, Event]] = field(default_factory=list)
+    """Each with the number of frames before it."""
+
     end: Mapping[str, Any] | None = None
     n_bytes: int = len(MAGIC)
     """Bytes of whole blocks."""
@@ -95,7 +97,8 @@ def _add_block(
             number = int.from_bytes(content[:4], "little")
             journal.layouts[number] = _unique(unpack_layout(content[4:]))
         elif kind == EVENT:
-            journal.events.append(_event(_read_json(content)))
+            event = _event(_read_json(content))
+            journal.events.append((len(journal.frames), event))
         elif kind == HEAD:
             journal.head = _read_json(content)
         elif kind == END:
@@ -157,9 +160,30 @@ def _assemble_take(file: File, journal: _Journal) -> Take:
         T_world_sensor=poses,
         sensor_names=name_all(file, [*sensors], len(sensors), "sensor"),
         start=start,
-        events=tuple(journal.events),
+        events=_place_events(journal, start + row / facts.hertz),
         parameters={"head": dict(journal.head), "end": dict(journal.end or {})},
     )
+
+
+def _place_events(
+    journal: _Journal, time: Float[Array, " record"]
+) -> tuple[Event, ...]:
+    """Return events on the clock of the take.
+
+    An event is as long after the frame before it as the sender's clock says, which may
+    have jumped since the start, or begun again; without a clock it is at that frame.
+
+    Args:
+        journal: The journal.
+        time: Of every frame, in seconds on the clock of the take.
+    """
+    placed = []
+    for count, event in journal.events:
+        frame = max(count - 1, 0)
+        later = event.time - journal.frames[frame].time
+        later = later if math.isfinite(later) else 0.0
+        placed.append(replace(event, time=float(time[frame]) + later))
+    return tuple(placed)
 
 
 def _union(lists: Iterable[tuple[str, ...]]) -> dict[str, int]:

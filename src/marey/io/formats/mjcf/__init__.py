@@ -67,7 +67,7 @@ def write_motion(motion: Motion, options: WriteOptions) -> Output:
         "": [model],
         ".qpos.npz": [_archive(held.times, qpos, columns)],
         ".qpos.csv": format_lines(
-            ",".join(["time", *map(_quoted, columns)]) + "\n",
+            ",".join(["time", *map(_quote_cell, columns)]) + "\n",
             ",".join(["%.9f", *["%.12g"] * len(columns)]) + "\n",
             np.column_stack([held.times, qpos]),
         ),
@@ -106,7 +106,7 @@ def _archive(
     return buffer.getvalue()
 
 
-def _quoted(name: str) -> str:
+def _quote_cell(name: str) -> str:
     """Return a cell of a CSV."""
     escaped = name.replace('"', '""')
     return f'"{escaped}"' if {",", '"'} & set(name) else name
@@ -188,6 +188,9 @@ def _model(
     xml = XmlWriter()
     xml.open("mujoco", model="marey")
     xml.leaf("compiler", angle="radian")
+    if provenance := options.provenance_text():
+        with xml.open("custom"):
+            xml.leaf("text", name="provenance", data=provenance)
     # Capsules touch the ground and not each other: neighbours overlap at their joint.
     capsule = {"contype": "0", "conaffinity": "1", "rgba": "0.8 0.6 0.4 1"}
     plane = {"contype": "1", "conaffinity": "0", "rgba": "0.9 0.9 0.9 1"}

@@ -56,7 +56,8 @@ def write_skeleton(skeleton: Skeleton, options: WriteOptions) -> Output:
     options.check_world("m", "y")
     held = hold_rest(skeleton)
     model = OsimModel.of(held, _spell_names(held.skeleton, options))
-    return {"": [render_model(model, _ranges(held, model, options)[0])]}
+    ranges, _ = _ranges(held, model, options)
+    return {"": [render_model(model, ranges, options.provenance_text())]}
 
 
 def write_solution(solution: Solution, options: WriteOptions) -> Output:
@@ -81,7 +82,8 @@ def write_model_and_table(
     held = hold_motion(motion, options)
     model = OsimModel.of(held, _spell_names(held.skeleton, options))
     ranges, angles = _ranges(held, model, options)
-    return [render_model(model, ranges)], _table(held, model, angles)
+    text = render_model(model, ranges, options.provenance_text())
+    return [text], _table(held, model, angles)
 
 
 def coordinate_table(

@@ -58,16 +58,21 @@ class OsimModel:
         return tuple(f"{prefix}_{word}" for word in TRANSLATIONS)
 
 
-def render_model(model: OsimModel, ranges: Mapping[int, Float[Array, "_ 2"]]) -> bytes:
+def render_model(
+    model: OsimModel, ranges: Mapping[int, Float[Array, "_ 2"]], provenance: str
+) -> bytes:
     """Return the XML of a model.
 
     Args:
         model: The model.
         ranges: Least and greatest angle of the coordinates of each joint, in radians.
+        provenance: From what the model was made; any text.
     """
     xml = XmlWriter()
     xml.open("OpenSimDocument", Version=VERSION)
     xml.open("Model", name="marey")
+    if provenance:
+        xml.leaf("credits", provenance)
     xml.leaf("gravity", f"0 {-GRAVITY} 0")
     xml.leaf("length_units", "meters")
     xml.leaf("force_units", "N")

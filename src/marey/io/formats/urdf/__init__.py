@@ -104,7 +104,7 @@ def _robot_of(
     names = spell_names(held.skeleton.names, spell_link, options)
     multibody = make_multibody(held.skeleton)
     joints = _revolute_joints(held, multibody, names, options)
-    return names, joints, _robot(multibody, joints, names)
+    return names, joints, _robot(multibody, joints, names, options)
 
 
 # --- joints --------------------------------------------------------------------------
@@ -152,12 +152,17 @@ def _sequence(skeleton: Skeleton, joint: int) -> RotationSequence:
 
 
 def _robot(
-    multibody: Multibody, joints: Sequence[RevoluteJoints], names: Sequence[str]
+    multibody: Multibody,
+    joints: Sequence[RevoluteJoints],
+    names: Sequence[str],
+    options: WriteOptions,
 ) -> bytes:
     between_axes = _virtual_names(multibody, joints, names)
     virtual = iter(make_unique([*names, *between_axes])[len(names) :])
     xml = XmlWriter()
     xml.open("robot", name="marey")
+    if provenance := options.provenance_text():
+        xml.comment(f"provenance {provenance}")
     # MuJoCo reads this; other programs ignore it.
     with xml.open("mujoco"):
         xml.leaf("compiler", fusestatic="false", discardvisual="false")

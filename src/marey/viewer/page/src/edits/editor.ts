@@ -178,7 +178,7 @@ export class Editor {
     const height = el("input");
     height.type = "text";
     height.inputMode = "decimal";
-    height.value = (1000 * scene.ground.height).toFixed(1);
+    height.defaultValue = (1000 * scene.ground.height).toFixed(1);
     height.ariaLabel = "Height of the ground in mm";
     const set = button("Set, mm", "Set the height of the ground", () => {
       const z = Number(height.value) / 1000;

@@ -137,7 +137,7 @@ export function options(name: string, values: string[], now: string): HTMLSelect
 export function write(name: string, now: string, run: (value: string) => void): HTMLElement {
   const field = el("input");
   field.type = "text";
-  field.value = now;
+  field.defaultValue = now;
   field.ariaLabel = name;
   const go = () => field.value.trim() && run(field.value.trim());
   field.addEventListener("keydown", (event) => event.key === "Enter" && go());

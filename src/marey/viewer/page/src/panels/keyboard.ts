@@ -57,17 +57,33 @@ export class Rover {
   }
 }
 
-/** Build the contents of a part again; the focus stays on the control of the same name, or else at its place. */
+/** Build the contents of a part again; typed text and the focus stay on controls of the same name, or the focus at its place. */
 export function keepFocus(host: HTMLElement, build: () => void): void {
   const before = controls(host);
   const at = before.findIndex((control) => control === document.activeElement);
-  const name = at < 0 ? "" : nameOf(before[at]);
+  const { selectionStart, selectionEnd } = textOf(before[at]) ?? {};
   build();
-  if (at < 0 || before[at].isConnected) return;
   const after = controls(host);
+  for (const control of before) if (!control.isConnected) moveText(control, after);
+  if (at < 0 || before[at].isConnected) return;
+  const name = nameOf(before[at]);
   const same = after.filter((control) => nameOf(control) === name);
   const distance = (control: HTMLElement) => Math.abs(after.indexOf(control) - at);
-  (same.length ? same : after).toSorted((a, b) => distance(a) - distance(b))[0]?.focus();
+  const [next] = (same.length ? same : after).toSorted((a, b) => distance(a) - distance(b));
+  next?.focus();
+  if (next && nameOf(next) === name) textOf(next)?.setSelectionRange(selectionStart ?? null, selectionEnd ?? null);
+}
+
+/** Write what was typed into the control of the same name, unless that replaces something else now. */
+function moveText(from: HTMLElement, controls: HTMLElement[]): void {
+  if (!(from instanceof HTMLInputElement) || from.value === from.defaultValue) return;
+  for (const to of controls)
+    if (to instanceof HTMLInputElement && nameOf(to) === nameOf(from) && to.defaultValue === from.defaultValue) to.value = from.value;
+}
+
+/** A control whose text has a selection. */
+function textOf(control: HTMLElement | undefined): HTMLInputElement | null {
+  return control instanceof HTMLInputElement && control.type === "text" ? control : null;
 }
 
 function controls(host: HTMLElement): HTMLElement[] {
