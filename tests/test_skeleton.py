@@ -184,6 +184,21 @@ def test_a_wrong_shape_is_caught_where_it_enters(rng):
         skeleton(rng, 3).forward(roots(rng, 2), quats(rng, 3, 3))
 
 
+@pytest.mark.parametrize(
+    ("labels", "subject"),
+    [
+        (("JOE:RTHI", "JOE:LTHI"), "JOE"),
+        (("JOE:RTHI", "ANN:LTHI"), ""),
+        (("RTHI", "LTHI"), ""),
+        ((), ""),
+    ],
+)
+def test_the_subject_is_the_one_that_all_labels_name(rng, labels, subject):
+    n = len(labels)
+    markers = {"marker_joint": np.zeros(n, int), "marker_offset": np.zeros((n, 3))}
+    assert skeleton(rng, marker_labels=labels, **markers).subject == subject
+
+
 def test_joints_are_found_by_name_and_an_unknown_name_lists_them(rng):
     figure = skeleton(rng, 3)
     assert [figure.index(name) for name in figure.names] == [0, 1, 2]

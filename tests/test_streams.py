@@ -172,6 +172,25 @@ def test_halves_of_a_long_take_are_one_track(long_take, damage, monkeypatch):
         np.testing.assert_allclose(trace.q, whole.q, atol=1e-6)
 
 
+@pytest.mark.parametrize(("n_frames", "in_halves"), [(290, False), (360, True)])
+def test_takes_of_ten_seconds_are_tracked_in_halves(
+    long_take, n_frames, in_halves, monkeypatch
+):
+    """A second is enough for the halves to agree; a cut gains from ten on."""
+    skeleton, take = long_take
+    take, starts = take.cut(0, n_frames), []
+    fit = solver_of(skeleton, take)
+    start_states = fit.start_states
+
+    def counted():
+        starts.append(0)
+        return start_states()
+
+    monkeypatch.setattr(fit, "start_states", counted)
+    fit.track_both_ways(recording_of(take))
+    assert len(starts) == 1 + in_halves
+
+
 def test_a_hand_without_markers_keeps_one_history(long_take):
     skeleton, take = long_take
     points = take.points.copy()

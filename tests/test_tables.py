@@ -1,6 +1,7 @@
 """The tables of a report: they say what the final skeletons and motions say."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import marey
 from marey import synth
 from marey.cli import main
+from marey.pipeline.reporting.tables import add_tables
 from marey.pose import find_ground_contacts
 from marey.pose.contact.ground_contacts import planted_spans
 
@@ -45,6 +47,16 @@ def test_bones_and_joints_are_those_of_the_final_skeleton(solution):
     joints = {row["joint"]: row["kind"] for row in rows_of(solution, "joints")}
     moving = np.flatnonzero(skeleton.rotates)
     assert joints == {skeleton.names[k]: skeleton.kind[k] for k in moving}
+
+
+def test_standard_deviations_are_shown_from_a_hundredth_of_a_millimetre(solution):
+    (subject,) = solution.subjects
+    sd = np.full(subject.skeleton.n_joints, 1.5e-5)
+    sd[1:4] = 9e-6, 0.99, 1.0
+    skeleton = replace(subject.skeleton, length_sd=sd)
+    changed = replace(solution, subjects=(replace(subject, skeleton=skeleton),))
+    shown = [row["± mm"] for row in rows_of(add_tables(changed), "bones")]
+    assert shown == ["<0.01", 990.0, "unsure", *[0.015] * (len(shown) - 3)]
 
 
 def test_every_marker_has_its_residual_and_the_worst_come_first(solution):

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import marey
+from marey.report import Finding
 from marey.take import Fact
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
@@ -211,6 +212,30 @@ def test_full_labels_carry_the_subject_as_files_write_it():
         subjects=("JOE", ""),
     )
     assert two.full_labels == ("JOE:RTHI", "box")
+
+
+def test_positions_are_those_of_markers_then_of_sensors(rng):
+    T = np.tile(np.eye(4), (3, 2, 1, 1))
+    T[..., :3, 3] = rng.normal(size=(3, 2, 3))
+    points = rng.normal(size=(3, 1, 3))
+    take = marey.Take(
+        rate=1.0,
+        points=points,
+        labels=("A",),
+        T_world_sensor=T,
+        sensor_names=("S", "T"),
+    )
+    np.testing.assert_array_equal(take.positions[:, :1], points)
+    np.testing.assert_array_equal(take.positions[:, 1:], T[..., :3, 3])
+
+
+def test_findings_are_added_after_those_there_are():
+    first, second = (
+        Finding(code, "read", "info", code) for code in ("rate-assumed", "up-assumed")
+    )
+    take = marey.Take(rate=1.0).with_findings(first).with_findings(second)
+    assert take.source.findings == (first, second)
+    assert take.with_findings().source.findings == (first, second)
 
 
 def test_a_fact_says_how_it_is_known():

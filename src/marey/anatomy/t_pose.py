@@ -138,7 +138,7 @@ def _t_pose_direction(name: str, bone: Float[Array, " 3"]) -> Float[Array, " 3"]
     person's keep their direction.
 
     Args:
-        name: Of the body, such as "LeftUpperArm".
+        name: Name of the body, such as "LeftUpperArm".
         bone: Its present direction in the world.
     """
     part = vrm.without_side(name)

@@ -101,7 +101,7 @@ def _add_displacement(
     """Add that a joint is elsewhere: what the bone above gains, those below lose.
 
     Args:
-        covariance: Of all pairs of joint offsets; it is changed.
+        covariance: Covariances of all pairs of joint offsets; it is changed.
         model: The model.
         segment: The segment below the joint.
         in_parent: Independent displacements of one standard deviation, in metres.

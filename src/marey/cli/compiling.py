@@ -136,7 +136,7 @@ def remove_outdated(folder: Path) -> None:
 def merge_caches(sources: Sequence[Path], target: Path) -> None:
     """Copy the kernels of several caches into one.
 
-    Of a kernel that several caches hold, the largest index is taken, with its files.
+    If several caches hold a kernel, the largest index is taken, with its files.
     """
     indexes: dict[Path, Path] = {}
     for source in sources:

@@ -117,7 +117,7 @@ def gait(motion: Motion) -> Gait:
     it where its toes are farthest behind (Zeni and others, Gait Posture 27 (2008) 710).
 
     Args:
-        motion: Of a person who walks, or runs; forward may change.
+        motion: A person who walks or runs; forward may change.
 
     Raises:
         DataError: If it has no feet, or no steps of both.
@@ -245,7 +245,7 @@ def _step_sizes(
 def _forward(plants: Sequence[Stance], now: Stance) -> Array | None:
     """Return the horizontal unit vector from a foot's stance before to its stance now.
 
-    Of its first stance, to the next one; None without another.
+    For the first stance it leads to the next one; None without another.
     """
     same = [plant for plant in plants if plant.side == now.side]
     k = same.index(now)

@@ -78,7 +78,7 @@ def _built_in_format(name: str) -> Format:
 def formats_for(thing: Solution | Motion | Take) -> tuple[Format, ...]:
     """Return the formats that can be written of a thing, in the order of recognition.
 
-    Of several subjects or takes, those are left out that hold one subject in one take.
+    If there are several subjects or takes, formats of one subject are left out.
     """
     if isinstance(thing, Take):
         return tuple(f for f in formats() if f.write_take)

@@ -83,7 +83,7 @@ class StackedTakes:
         from the rotation covariance C and the position variances of both bodies.
 
         Args:
-            moments: Of the markers in the axes of a body.
+            moments: Moments of the markers in the axes of a body.
             axes: Noise of that body.
             moving: Noise of the body that carries the markers; None if it has no axes.
                 Its markers then count as exact: their noise is unknown, and an estimate

@@ -169,7 +169,7 @@ def matrix_from_quat(wxyz: Quats) -> Rotations:
 def quat_from_matrix(R: Rotations) -> Quats:
     """Return the unit quaternions, w >= 0, of rotation matrices.
 
-    Of the four forms of Shepperd the one with the largest divisor is taken, so the
+    The form with the largest divisor is taken of the four of Shepperd (1978), so the
     answer is exact to rounding at every angle.
     """
     d = np.diagonal(R, axis1=-2, axis2=-1)

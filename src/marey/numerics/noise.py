@@ -30,7 +30,7 @@ faster motion vanishes, and fewer windows are without gaps. Chosen by hand."""
 def rms_length(vectors: Float[Array, "*batch 3"]) -> float:
     """Return the root mean square length of the finite vectors; NaN if there are none.
 
-    Of residuals with the standard deviation s per axis it is sqrt(3) s.
+    Residuals with the standard deviation s per axis have sqrt(3) s.
     """
     square = np.sum(vectors**2, axis=-1)
     finite = square[np.isfinite(square)]

@@ -89,7 +89,7 @@ def _joint_rotations(
 ) -> Float[Array, "frame joint 3 3"]:
     """Return R_world_joint; a joint without a sensor rotates with its parent.
 
-    Of several sensors on a bone, the mean of those that are seen counts.
+    If a bone has several sensors, the mean of those that are seen counts.
     """
     R = np.empty((len(T_world_sensor), skeleton.n_joints, 3, 3))
     R_sensor_joint = T_joint_sensor[:, :3, :3].swapaxes(1, 2)

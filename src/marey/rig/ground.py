@@ -103,7 +103,8 @@ def _speeds(
 def find_other_up_axis(take: Take) -> str:
     """Return an axis other than z along which the ground is level and at zero.
 
-    Of several the one along which the recording is tallest; "" if there is none.
+    If there are several, it is the one along which the recording is tallest; "" if
+    there is none.
     """
     extents = {}
     for axis, R in OTHER_UP_AXES.items():

@@ -58,7 +58,7 @@ def with_more_bodies(
 
     Args:
         take: The take.
-        names: Of all bodies, in the order that is wanted.
+        names: Names of all bodies, in the order that is wanted.
         facts: Whether each body is determined, and its confidence, by name.
     """
     # The column after the last stands for all bodies that the take does not have.

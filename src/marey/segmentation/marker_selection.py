@@ -162,8 +162,8 @@ def _find_duplicates(
 ) -> Bool[Array, " marker"]:
     """Return which markers coincide with a better one.
 
-    Of two in one position the one with a name is better, then the one that is seen in
-    more frames, then the first.
+    If two are in one position, the one with a name is better, then the one that is seen
+    in more frames, then the first.
 
     Args:
         take: Has the labels.

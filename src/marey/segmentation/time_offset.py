@@ -198,8 +198,8 @@ def _sum_sd(values: Float[Array, " frame"]) -> float:
 def _search(bodies: Bodies) -> float:
     """Return the delay, in frames, at which most sensors move as one with a body.
 
-    Of delays at which hardly fewer do, the smallest: what stands still moves as one at
-    any delay.
+    It is the smallest of the delays at which hardly fewer do: what stands still moves
+    as one at any delay.
     """
     take = bodies.take
     step = max(round(SEARCH_STEP_S * take.rate), 1)

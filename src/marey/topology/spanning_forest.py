@@ -28,8 +28,8 @@ AdjacencyList = list[list[tuple[int, int]]]
 
 DOUBTFUL_MARGIN = 0.3
 """Margin of an edge, as a natural logarithm, below which another edge is about as good.
-Higher reports more edges as doubtful. Of edges between correct bodies with a margin
-below it, 76 of 100 are right, above it 95 and more (docs/bodies.md)."""
+Higher reports more edges as doubtful. Among edges between correct bodies, 76 of 100 are
+right with a margin below it, 95 and more above it (docs/bodies.md)."""
 
 
 def minimum_spanning_forest(pair: Pairs, cost: PairValues, n_bodies: int) -> Edges:
@@ -105,7 +105,7 @@ def breadth_first_parents(
 def _most_central(adjacency: AdjacencyList, tree: Iterable[int]) -> int:
     """Return the body with the smallest sum of path lengths to all bodies of its tree.
 
-    Of several such bodies it is the one with the most neighbours, then the first.
+    If there are several, it is the one with the most neighbours, then the first.
     """
 
     def rank(start: int) -> tuple[int, int, int]:

@@ -89,7 +89,7 @@ class LimbChain:
 
     bodies: Sequence[int]
     positions: Float[np.ndarray, " body"]
-    """Of the bodies along the limb."""
+    """Position of each body along the limb."""
 
     joint_distances: Float[np.ndarray, "body body"]
     """Between the joints at the inner ends of the bodies; NaN where one is unknown."""
@@ -166,8 +166,8 @@ def _changes_by_common_errors(
 ) -> Float[np.ndarray, " reading"]:
     r"""Return what an error that all positions of a limb share changes of their costs.
 
-    Of the variance :math:`v_i` of the error :math:`e_i` of body i, :math:`s` is that of
-    a common error :math:`c`. In place of :math:`\sum e_i^2 / v_i` the cost is
+    The error :math:`e_i` of body i has the variance :math:`v_i`, of which :math:`s` is
+    that of a common error :math:`c`. In place of :math:`\sum e_i^2 / v_i` the cost is
 
     .. math:: \min_c \frac{c^2}{s} + \sum_i \frac{(e_i - c)^2}{v_i - s}
               + \sum_i \ln\frac{v_i - s}{v_i}
@@ -231,7 +231,7 @@ class _LimbModel:
     def names(self, reading: _Reading) -> dict[str, tuple[int, bool]]:
         """Return the body of each name, and whether it is clear in this reading.
 
-        Of several pieces of one part, the one between the joints furthest apart.
+        If a part has several pieces, it is the one between the joints furthest apart.
         """
         best: dict[int, tuple[float, int, bool]] = {}
         for body, parts in enumerate(reading.parts):

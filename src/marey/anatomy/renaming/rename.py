@@ -29,10 +29,10 @@ def rename_motions(
     """Return a person with the joints and names of a target scheme.
 
     Trunk, neck and clavicles get as many joints as the scheme has. An inserted joint
-    divides the longest bone and does not rotate, so nothing moves. Of joints that are
-    too many, the one that matters least is dissolved: its children get its rotations,
-    and their mean positions, so orientations stay; positions stay if it was rigid, and
-    a finding reports the largest error if it was not.
+    divides the longest bone and does not rotate, so nothing moves. If there are
+    too many joints, the one that matters least is dissolved: its children get its
+    rotations, and their mean positions, so orientations stay; positions stay if it was
+    rigid, and a finding reports the largest error if it was not.
 
     Args:
         skeleton: The skeleton of a person, with the names of any known scheme.

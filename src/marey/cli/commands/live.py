@@ -102,9 +102,7 @@ def live(
     )
     is_wanted = learnt is not None
     if not quiet:
-        for finding in poses.findings():
-            if finding.stage == "write":  # of sinks; others are those of the end
-                err.print(render_finding(finding))
+        _report_sinks(poses)
     with (
         suppress(KeyboardInterrupt),
         closing(poses),
@@ -120,6 +118,13 @@ def live(
     if learnt is not None:
         _write_learnt(poses, learnt, overwrite)
     return EXIT_OK
+
+
+def _report_sinks(poses: "Stream") -> None:
+    """Print the findings about sinks; those about the stream follow at its end."""
+    for finding in poses.findings():
+        if finding.stage == "write":
+            err.print(render_finding(finding))
 
 
 def _write_learnt(poses: "Stream", path: Path, overwrite: bool) -> None:

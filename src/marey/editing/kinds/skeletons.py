@@ -279,9 +279,8 @@ def _hinge_about(
 ) -> AxesAndRest:
     r"""Return the axis that is given, and the rotation that aligns the child with it.
 
-    Of all axes :math:`v_b` of the child, :math:`\bar R^T v_a` stays nearest to the
-    axis :math:`v_a` in the least-squares sense, with the mean rotation
-    :math:`\bar R`.
+    With the mean rotation :math:`\bar R`, the axis :math:`v_b = \bar R^T v_a` of the
+    child stays nearest to the axis :math:`v_a` in the least-squares sense.
     """
     axes = NO_AXES.copy()
     axes[0] = direction / np.linalg.norm(direction)

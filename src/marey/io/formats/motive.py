@@ -3,7 +3,7 @@
 The first line holds keys and values. Rows of types, names, IDs (and from 1.24 on
 parents) follow, then what each column holds and its axis, then one line per frame.
 
-Entries with a rotation, rigid bodies and bones, become sensors. Of the others only
+Entries with a rotation, rigid bodies and bones, become sensors. Among the others only
 type "Marker" was measured: a "Rigid Body Marker" or "Bone Marker" is where Motive's
 solved body puts it, or repeats the measured one, so these are read on request only
 (`computed`). A blank is a gap. Quaternions are X, Y, Z, W; Euler angles are in

@@ -86,7 +86,7 @@ class CenterEstimates:
     """Whether the motion is about one axis but for noise and play: a hinge."""
 
     covariance: Float[Array, "pair 6 6"]
-    """Of u, in square metres, without the free directions."""
+    """Covariance of u, in square metres, without the free directions."""
 
     @property
     def is_hinge(self) -> Bool[Array, " pair"]:

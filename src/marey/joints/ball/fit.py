@@ -248,8 +248,8 @@ class _BallFit:
         """Return the variance of all noise of refined pairs over that estimated.
 
         The residual of a joint contains all noise of both poses. Differences over time
-        show only the part of it that is independent from frame to frame. Of exact data
-        both are rounding, whose ratio says nothing.
+        show only the part of it that is independent from frame to frame. If data
+        are exact, both are rounding, and their ratio means nothing.
         """
         expected = self.noise.mean_square_residual(self.pair, centers.u)
         white = self.noise.white_only[self.pair].any(axis=1) & (

@@ -39,7 +39,7 @@ def hinge_axes(
 ) -> tuple[Float[Array, "pair 3"], Float[Array, "pair 3"]]:
     """Return the unit axis in body a and in body b: the halves of the null vector.
 
-    Of the two signs, the one that makes the largest component in a positive.
+    The sign is that which makes the largest component in a positive.
     """
     null_vector = system.eigenvectors[:, :, 0]
     axis_a, axis_b = null_vector[:, :3], null_vector[:, 3:]
@@ -82,7 +82,7 @@ def axis_scatter(
     r"""Return the covariance of the mean score of the axes of a hinge.
 
     With the deviation d = axis_a - R_a_b axis_b of a frame, its score is
-    g = (d, -R_a_b^T d). Of n frames, t of which make one independent deviation,
+    g = (d, -R_a_b^T d). With n frames, t of which make one independent deviation, it is
 
     .. math:: t \sum_k g_k g_k^T / n^2
 

@@ -47,7 +47,7 @@ class AlgebraicFit:
     """Centre and noise of spheres, or of circles, from moments.
 
     Args:
-        moments: Of the positions of all markers.
+        moments: Moments of the positions of all markers.
         basis: Directions in which the centre is sought.
         bias_corrected: Whether the bias from the noise is removed; if not, Knight2007,
             Eqs. 5 and 6, with the markers summed.

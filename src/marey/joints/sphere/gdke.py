@@ -86,7 +86,7 @@ class _PairFit:
     """Covariance of (axis_a, axis_b), in square radians."""
 
     covariance: Float[Array, "6 6"]
-    """Of (center_a, center_b), without the directions that the motion leaves free."""
+    """Covariance (m^2) of (center_a, center_b) without the free directions."""
 
     @property
     def two_sided(self) -> bool:

@@ -56,7 +56,7 @@ class AxisNoiseBias:
 
     score: Float[np.ndarray, "marker directions"]
     derivative: Float[np.ndarray, "marker directions directions"]
-    """Of the score by the centre."""
+    """Derivative of the score by the centre."""
 
     def at(
         self, center: Center, basis: Basis
@@ -71,7 +71,7 @@ class EstimatingEquation:
     """Scores of all positions at a centre; at the best centre they sum to zero."""
 
     score: Scores
-    """Of each marker in each frame."""
+    """Score of each marker in each frame."""
 
     hessian: Float[np.ndarray, "marker directions directions"]
     """Negative derivative of the sum of each marker's scores by the centre."""

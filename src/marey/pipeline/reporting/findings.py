@@ -77,8 +77,8 @@ def fit_findings(
 ) -> Iterator[Finding]:
     """Return the findings about bodies, names, ground, joints and tree.
 
-    Of the joints of all pairs only those matter that a skeleton has as they were
-    fitted; calibration reports on its joints itself.
+    Joints of pairs are reported only if a skeleton has them as they were fitted;
+    calibration reports on its joints itself.
     """
     bodies = fit.bodies[0]
     yield from dict.fromkeys(f for one in fit.bodies for f in one.findings)

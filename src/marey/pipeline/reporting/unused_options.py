@@ -153,7 +153,7 @@ UNUSED_OPTIONS: Sequence[tuple[str, Callable[[OptionUse], bool], str]] = (
     ("field", _bends_no_field, "the field has no significant distortion"),
 )
 """Option, condition under which it cannot change skeletons and motions, and the reason.
-Of several rows of one option, the first that applies is reported."""
+If several rows of an option apply, the first is reported."""
 
 
 def unused_option_findings(outcome: OptionUse) -> Iterator[Finding]:

@@ -320,7 +320,7 @@ def _undo_slips(first: BodyFit, options: SolveOptions, refit: Refit) -> BodyFit:
 def _repair_takes(first: BodyFit, fit: BodyFit) -> tuple[Take, ...]:
     """Return the first fit's takes without slips and outliers, or the same takes.
 
-    Of bodies made of markers the markers slip; sensors slip and jump.
+    Markers of bodies slip; sensors slip and jump.
 
     Args:
         first: Fit of the cleaned takes.

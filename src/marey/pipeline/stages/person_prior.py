@@ -47,9 +47,9 @@ def prefer_person(
 ) -> JoinedBodies:
     """Return the bodies found, or those of another clustering that make a person.
 
-    Only if some body found has no name, or if a person found lacks a part. Of the
-    clusterings that make a person, the one of largest agreement is taken, less a price
-    for its naming cost, if that is larger than for the bodies found.
+    Others are tried only if some body found has no name, or if a person found lacks a
+    part. Each clustering that makes a person counts by its agreement less a price for
+    its naming cost; the best is taken if it counts more than the bodies found.
 
     Args:
         found: Bodies with joints and tree.

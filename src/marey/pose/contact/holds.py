@@ -148,9 +148,9 @@ def find_holds(
     The tips of the limbs are expressed in the world, in the frames of other bones of
     the figure and in those of props. A tip is held where it stays in place in one of
     these frames while its limb moves; stances are detected as for feet, by a two-state
-    hidden Markov model. A bone or a prop holds a tip only where it is near. Of several
-    candidates at the same time, the one in which the tip moves least is taken; of
-    equal ones, the nearest. Feet on the ground are contacts, not holds: see
+    hidden Markov model. A bone or a prop holds a tip only where it is near. If there
+    are several candidates at a time, the one in which the tip moves least is taken, and
+    the nearest of equal ones. Feet on the ground are contacts, not holds: see
     `marey.pose.contact.ground_contacts`.
 
     Args:

@@ -136,8 +136,8 @@ def eigengap(eigenvalues: Float[Array, " marker"]) -> int:
 def _k_means(rows: Float[Array, "marker body"], count: int) -> Int[Array, " marker"]:
     """Return the labels of k-means of unit rows, started from the most orthogonal.
 
-    Of rows that are almost equally orthogonal the one with most similar rows is first,
-    so that neither rounding nor the choice of the eigenvectors decides.
+    If rows are almost equally orthogonal, the one with most similar rows is first, so
+    that neither rounding nor the choice of the eigenvectors decides.
     """
     squared_cosine = (rows @ rows.T) ** 2
     n_similar = squared_cosine.sum(axis=1)

@@ -138,7 +138,7 @@ class SubjectMatch:
 def recognise_marker_set(take: Take) -> MarkerSetMatch | None:
     """Return the known marker set of a take's labels, None if they are of none.
 
-    Of each subject, the set that lists most of its labels is taken. Either most bodies
+    The set that lists most labels of a subject is taken. Either most bodies
     of the set must be there, whatever else is (joint centres that a program added, a
     racket), or most labels of the subject must be known, whatever is missing (the upper
     body). If the labels are of no set, the words in them name the bodies (`word_set`).
@@ -199,7 +199,7 @@ def match_by_other_takes(
 def match_subjects(take: Take) -> list[SubjectMatch]:
     """Return the subjects whose labels are of a known set, whatever their motion.
 
-    Of markers with equal positions the first counts.
+    If markers have equal positions, the first counts.
     """
     named = np.array([is_name(label) for label in take.labels], dtype=bool)
     shown = np.flatnonzero(named & take.seen.any(axis=0)).tolist()

@@ -107,7 +107,7 @@ def _merge_small_clusters(bodies_of: Mapping[str, Bodies]) -> dict[str, Bodies]:
 def bodies_by_motion(take: Take, known: Mapping[int, Bodies]) -> dict[int, Bodies]:
     """Return the bodies of further markers, which words and motion agree on.
 
-    Of what the words of a label may mean, the bodies are taken with whose markers it
+    The words of a label may mean several bodies. Those are taken with whose markers it
     moves best, by the mean log odds: clear, or clearly better than with most bodies,
     and with no other body clearly better.
 

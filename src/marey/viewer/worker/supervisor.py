@@ -34,7 +34,7 @@ class Limits(Options):
     drawn: int = number(MAX_DRAWN_ITEMS, low=1)
     """Largest number of drawn values: frames times markers, sensors and joints.
 
-    Of a longer take, only every second, third, ... frame is drawn. The curves of the
+    If a take is longer, only every second, third, ... frame is drawn. The curves of the
     selection always contain every frame.
     """
 

@@ -72,8 +72,8 @@ def encode_scene(
 ) -> bytes:
     """Return the encoded scene of a take, motion or solution; of None, an empty one.
 
-    Positions are rounded to 5 µm. Of takes with more than `max_drawn_items` frames
-    times items only every second, third, ... frame is drawn.
+    Positions are rounded to 5 µm. If a take has more than `max_drawn_items`
+    frames times items, only every second, third, ... frame is drawn.
 
     Raises:
         OptionError: If a true motion has not the frames of its take.

@@ -32,7 +32,7 @@ RESERVED = ("ground", "time")
 """The world, and the first column of a table."""
 
 POSITION_FORMAT = "%.9f"
-"""Of positions in metres and times in seconds."""
+"""Format of positions in metres and times in seconds."""
 
 
 def sniff(head: bytes) -> bool:

@@ -42,7 +42,7 @@ class OsimModel:
     multibody: Multibody
     names: Names
     joints: Mapping[int, NamedJoint]
-    """Of every joint that is not fixed."""
+    """Name and axes of every joint that is not fixed."""
 
     @classmethod
     def of(cls, held: HeldMotion, names: Names) -> "OsimModel":
