@@ -21,6 +21,7 @@ from marey.attach import (
     scale_skeleton,
     strip,
 )
+from marey.pipeline.reporting.compare_subjects import describe_bones
 
 SCHEMES = {
     "VRM": "Hips LeftUpperLeg LeftLowerLeg LeftFoot LeftUpperArm LeftLowerArm LeftHand",
@@ -213,6 +214,7 @@ def test_other_bones_of_equal_size_are_another_subject_if_both_were_estimated(pe
     bones = compare_bones(other, known, match_joints(other, known))
     assert bones.is_other_subject
     assert not bones.is_other_size
+    assert describe_bones(bones).startswith("its bones as long on average, ")
     from_file = replace(other, length_sd=np.full(person.n_joints, np.nan))
     bones = compare_bones(from_file, known, match_joints(from_file, known))
     assert not bones.is_other_subject

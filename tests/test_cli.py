@@ -207,6 +207,14 @@ def test_a_wide_table_breaks_headers_before_names_and_numbers():
     assert sorted(" ".join(header).split()) == sorted(" ".join(columns).split())
 
 
+def test_sentences_in_a_table_begin_at_the_left():
+    table = Table(("joint", "what to do"), (("Hips", "bend it"), ("Neck", "nod")))
+    with out.capture() as printed:
+        out.print(rich_table(table))
+    _, hips, neck = printed.get().splitlines()
+    assert hips.index("bend") == neck.index("nod") == 7
+
+
 def test_control_characters_in_names_do_not_reach_the_terminal(tmp_path, capsys):
     take = marey.Take(
         rate=10.0, points=samples.take(5).points[:, :1], labels=("\x1b[31mred",)

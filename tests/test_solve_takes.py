@@ -265,6 +265,18 @@ def test_a_sensor_seen_in_one_take_is_kept(recordings):
     assert drop_unused_sensors([nothing]) == (nothing,)
 
 
+def test_the_world_among_segments_is_left_out(recordings):
+    """Theia3D writes it; a base of another name may stand at the origin."""
+    still = select_sensors(recordings[0])
+    still.T_world_sensor[:, 14] = np.eye(4)
+    names = list(still.sensor_names)
+    assert drop_unused_sensors([still]) == (still,)
+    names[14] = "worldbody"
+    (kept,) = drop_unused_sensors([replace(still, sensor_names=tuple(names))])
+    assert kept.sensor_names == (*names[:14], *names[15:])
+    assert [f.code for f in kept.source.findings] == ["sensor-world"]
+
+
 def test_prefixes_that_differ_between_takes_are_no_other_markers():
     figure = synth.human(seed=2)
     takes = [

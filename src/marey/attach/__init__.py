@@ -14,6 +14,7 @@ from marey.attach.bones import strip as strip
 from marey.attach.centers import add_center_markers as add_center_markers
 from marey.attach.centers import add_center_points as add_center_points
 from marey.attach.centers import center_labels as center_labels
+from marey.attach.centers import drop_center_findings as drop_center_findings
 from marey.attach.centers import drop_center_markers as drop_center_markers
 from marey.attach.lengths import adapt_lengths as adapt_lengths
 from marey.attach.match import JointMatch as JointMatch

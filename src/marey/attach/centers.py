@@ -11,11 +11,24 @@ import numpy as np
 
 from marey.attach.match import JointMatch
 from marey.motion import Motion
+from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take
 
 CENTER = "joint centre:"
 """Beginning of the labels of joint centres among those of markers."""
+
+
+def drop_center_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Return the findings of a calibration that are not about joint centres.
+
+    Its residual is that of markers and centres together.
+    """
+    return tuple(
+        one
+        for one in findings
+        if one.code != "calibrated" and not one.subject.startswith(CENTER)
+    )
 
 
 def center_labels(skeleton: Skeleton) -> tuple[str, ...]:

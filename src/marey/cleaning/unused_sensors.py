@@ -1,6 +1,8 @@
-"""Removal of sensors without data of their own: never seen, or copies of another."""
+"""Removal of sensors without data of their own: never seen, copies, or the world."""
 
 from collections.abc import Mapping, Sequence
+
+import numpy as np
 
 from marey.cleaning.repairs import record_repair, repair_warning
 from marey.report import Finding, mark_name
@@ -12,8 +14,9 @@ def drop_unused_sensors(takes: Sequence[Take]) -> tuple[Take, ...]:
 
     A sensor that no take shows has no pose to fit a bone to. A sensor whose poses equal
     those of another one bit by bit, in every take, is a second name of the same data.
-    Each removed sensor is a finding in the takes that list it. If no take shows any
-    sensor, the takes are returned unchanged.
+    One that is called the world and never leaves its origin (the "worldbody" of
+    Theia3D) is no part of a figure. Each removed sensor is a finding in the takes that
+    list it. If no take shows any sensor, the takes are returned unchanged.
 
     Args:
         takes: All recordings of one subject.
@@ -36,6 +39,9 @@ def _find_unused_sensors(takes: Sequence[Take]) -> dict[str, Finding]:
         elif original != name:
             message = f"always at the pose of {mark_name(original)}: left out"
             findings[name] = repair_warning("sensor-repeated", message, name)
+        elif all(_is_world(take, name) for take in takes):
+            message = "is the origin of the world, no segment: left out"
+            findings[name] = Finding("sensor-world", "clean", "info", message, name)
     return findings if any(map(any, poses.values())) else {}
 
 
@@ -46,6 +52,17 @@ def _pose_bytes(take: Take, name: str) -> bytes:
     column = take.sensor_names.index(name)
     seen = take.sensor_seen[:, column]
     return take.T_world_sensor[:, column].tobytes() if seen.any() else b""
+
+
+def _is_world(take: Take, name: str) -> bool:
+    """Return whether a sensor is called the world and is always at its origin."""
+    if "world" not in name.rpartition(":")[2].lower():
+        return False
+    if name not in take.sensor_names:
+        return True
+    column = take.sensor_names.index(name)
+    seen = take.sensor_seen[:, column]
+    return bool(np.all(take.T_world_sensor[seen, column] == np.eye(4)))
 
 
 def _drop(take: Take, unused: Mapping[str, Finding]) -> Take:

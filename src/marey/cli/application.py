@@ -204,12 +204,18 @@ def rich_table(table: Table) -> RichTable:
     shown = RichTable(
         box=None, header_style="dim", pad_edge=False, collapse_padding=close
     )
-    for i, header in enumerate(headers):
-        justify: JustifyMethod = "right" if i else "left"
+    for i, (header, (_, *cells)) in enumerate(zip(headers, columns, strict=True)):
+        is_text = i == 0 or any(map(_is_phrase, cells))
+        justify: JustifyMethod = "left" if is_text else "right"
         shown.add_column(escape(header), justify=justify, overflow="fold")
     for row in rows:
         shown.add_row(*map(escape, row))
     return shown
+
+
+def _is_phrase(cell: str) -> bool:
+    """Return whether a cell has several words: neither a name nor a number."""
+    return cell[:1].isalpha() and " " in cell
 
 
 def _width(columns: Iterable[Iterable[str]]) -> int:

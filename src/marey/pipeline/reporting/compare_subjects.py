@@ -174,6 +174,8 @@ def describe_bones(bones: BoneComparison) -> str:
         f"{1e3 * bones.given_m[bone]:.0f} mm"
         for bone in differing.tolist()
     )
-    longer = "longer" if percent > 0 else "shorter"
+    size = f"{abs(percent):.0f} % {'longer' if percent > 0 else 'shorter'}"
+    if round(percent) == 0:
+        size = "as long on average"
     count = f"{len(differing)} of {len(bones.names)} differ"
-    return f"its bones {abs(percent):.0f} % {longer}, {count}: {listed}"
+    return f"its bones {size}, {count}: {listed}"

@@ -1,5 +1,6 @@
 """The findings of a solve, in the order of its stages."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -89,28 +90,31 @@ def fit_findings(
     yield from contradicted_names(fit)
     has_feet = bool(fit.namings or recognise_joints(bodies.names))
     yield from ground_findings(fit.takes, has_feet=has_feet)
-    irrelevant = _irrelevant_pairs(fit, joint_decides)
-    yield from (f for f in fit.joint_findings if f.subject not in irrelevant)
+    yield from _relevant_joint_findings(fit, joint_decides)
     if not fit.candidates.tree_known:
         yield from tree_findings(fit.joints, fit.tree, bodies)
     yield from loop_findings(fit.joints, fit.tree, fit.bodies)
 
 
-def _irrelevant_pairs(
+def _relevant_joint_findings(
     fit: BodyFit, joint_decides: Bool[np.ndarray, " pair"]
-) -> set[str]:
-    """Return the pairs ("a-b") that are no joint of a skeleton.
+) -> Iterator[Finding]:
+    """Yield the findings about the joints of skeletons, and of bodies that lack one.
 
-    A body without parent and children may lack any joint: all its pairs within its
-    subject matter.
+    A body without parent and children may lack any joint: what keeps its pairs within
+    its subject from being one matters. Which of them would be inaccurate does not.
     """
     tree, pair = fit.tree, fit.joints.pair
     is_single = (tree.parent < 0) & ~np.isin(np.arange(len(tree.parent)), tree.parent)
     names, owners = fit.bodies[0].names, _owners(fit.bodies[0])
     a, b = owners[pair].T
     may_miss = is_single[pair].any(axis=1) & ((a == "") | (a == b))
-    unused = pair[~(joint_decides | may_miss)]
-    return {f"{names[a]}-{names[b]}" for a, b in unused.tolist()}
+    row_of = {f"{names[a]}-{names[b]}": row for row, (a, b) in enumerate(pair.tolist())}
+    for finding in fit.joint_findings:
+        row = row_of.get(finding.subject)
+        accuracy = finding.code in ("joint-weak", "joint-free")
+        if row is None or joint_decides[row] or (may_miss[row] and not accuracy):
+            yield finding
 
 
 def _owners(bodies: Bodies) -> Shaped[np.ndarray, " body"]:
@@ -281,7 +285,7 @@ def _contradicted_ground(takes: Sequence[Take], height: float) -> Iterator[Findi
 def _ground_doubts(ground: GroundEstimate) -> str:
     doubts = ", not at 0" if ground.is_far_from_zero else ""
     if ground.is_uneven:
-        doubts += f", up to {1e3 * ground.spread:.2g} mm apart"
+        doubts += f", up to {1e3 * ground.spread:.0f} mm apart"
     return doubts
 
 
@@ -337,9 +341,9 @@ def loop_findings(
             for name, center in zip((a, b), centers, strict=True)
         )
         residual = float(joints.residual[loop.pair])
+        gap = f", with a gap of {1e3 * residual:.1f} mm" * math.isfinite(residual)
         message = (
-            f"the tree leaves out a joint {where}, with a gap of "
-            f"{1e3 * residual:.1f} mm: if it is real, give the tree"
+            f"the tree leaves out a joint {where}{gap}: if it is real, give the tree"
         )
         period = _loop_period(loop, several_takes=len(takes) > 1)
         if period:

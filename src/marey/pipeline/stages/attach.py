@@ -15,6 +15,7 @@ from marey.attach import (
     carry_over,
     center_labels,
     compare_bones,
+    drop_center_findings,
     drop_center_markers,
     match_skeletons,
     scale_skeleton,
@@ -152,7 +153,10 @@ def _attach(
         subject,
         skeleton=replace(mean, marker_offset=offset),
         take_skeletons=skeletons,
-        findings=(*found.findings, _attached_finding(mean, matches)),
+        findings=(
+            *drop_center_findings(found.findings),
+            _attached_finding(mean, matches),
+        ),
         landmark_joints=(),
     )
 

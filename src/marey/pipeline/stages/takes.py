@@ -96,7 +96,7 @@ def _unite_subjects(takes: tuple[Take, ...]) -> tuple[Take, ...]:
         if some and some[0] != names[0]:
             message = f"labels name {some[0]}, those of another take {names[0]}: "
             message += f"taken for one subject, {names[0]}; solve two people apart"
-            finding = Finding("subject-renamed", "read", "info", message, some[0])
+            finding = Finding("subject-renamed", "read", "warning", message, some[0])
             subjects = tuple(name and names[0] for name in take.subjects)
             take = replace(take, subjects=subjects).with_findings(finding)
         united.append(take)

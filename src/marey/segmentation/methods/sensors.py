@@ -100,7 +100,7 @@ def _program_finding(program: str, n_joints: int) -> Finding:
         "segments-recognised",
         "segment",
         "info",
-        f"the segments have the names of {program}; its tree of {n_joints} joints is "
-        "used",
+        f"the segments are those of {program}; its tree of {n_joints} joints is used, "
+        "and standard deviations are of its model, not of the person",
         subject=program,
     )
