@@ -19,6 +19,7 @@ from benchmarks.generator.motion import exercise, walk
 from benchmarks.generator.person import make_person
 from benchmarks.harness import page, smoke
 from benchmarks.harness.limits import Limits, run_limited
+from benchmarks.harness.plots import series_of
 from benchmarks.harness.results import (
     Result,
     headlines_of,
@@ -174,6 +175,16 @@ def test_a_page_says_setting_load_and_what_was_stopped():
     text = page.render_task(Task("speed.a", "A title."), result)
     for words in ("### A title\n", "quick", "load 3 to 4", "stopped after 5 s"):
         assert words in text
+
+
+def test_rows_of_several_generators_are_drawn_as_series():
+    rows = [Row(f"synth, after {t} s", {"time": t}) for t in (1.0, 2.0)]
+    assert series_of(rows, "time") == {"": rows}
+    others = [Row("independent, after 1 s", {"time": 1.0})]
+    assert series_of([*rows, *others], "time") == {
+        "synth: ": rows,
+        "independent: ": others,
+    }
 
 
 # --- limits ---------------------------------------------------------------------------

@@ -459,8 +459,8 @@ def test_files_keep_from_what_they_were_made(tmp_path, suffix, read_provenance):
     motion, path = samples.motion(), tmp_path / f"a.{suffix}"
     if suffix == "usda":
         pytest.importorskip("pxr")
-    given = {"inputs": {"a 'b' \"<c>&日本 --%d\".c3d": "12" * 40}}
-    given["options"] = {"x": [1.5, None]}
+    inputs = {"a 'b' \"<c>&日本 --%d\".c3d": "12" * 40}
+    given = {"inputs": inputs, "options": {"x": [1.5, None]}}
     thing = motion.skeleton if suffix in ("skel.json", "asf") else motion
     marey.write(thing, path, provenance=given)
     assert read_provenance(path) == given

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import psutil
@@ -631,7 +632,7 @@ def test_only_what_depends_on_a_change_is_done_again(library, out, tmp_path):
     assert len(takes) == 6  # that of the broken one is gone
 
 
-POSE_OPTIONS = {
+POSE_OPTIONS: dict[str, Any] = {
     "contacts": True,
     "hold": "auto",
     "ground": 0.0,

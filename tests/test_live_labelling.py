@@ -207,6 +207,28 @@ def test_a_tracked_skeleton_names_its_lost_markers(walk):
         np.testing.assert_allclose(frame.points[row], take.points[4, k])
 
 
+def test_a_tracked_skeleton_knows_where_a_marker_stopped(walk):
+    """It was hidden for a few frames, and its velocity leads away from there."""
+    skeleton, take = walk
+    T, labeller = take.truth.motion.T_world_joint()[0], PointLabeller()
+    hidden = 7
+    for i in range(12):
+        step = np.array([0.02 * min(i, 5), 0.0, 0.0])
+        points = take.points[0] + step
+        names = tuple(label for k, label in enumerate(take.full_labels) if k != hidden)
+        own = points[[hidden]] if not 5 <= i < 9 else np.zeros((0, 3))
+        points = np.concatenate([np.delete(points, hidden, axis=0), own])
+        frame = labeller.label(bare(i, points, names))
+        if i == 0:
+            labeller.rename({frame.labels[-1]: take.full_labels[hidden]})
+        T_world_joint = T.copy()
+        T_world_joint[:, :3, 3] += step
+        pose = SubjectPose("a", skeleton, T_world_joint, len(names))
+        labeller.expect(LivePose(frame, (pose,)))
+    row = frame.labels.index(take.full_labels[hidden])
+    np.testing.assert_array_equal(frame.points[row], points[-1])
+
+
 def test_a_raw_cloud_is_learnt_from(tmp_path):
     take = posed.record(motion="walk", seconds=2.0, rate=60.0, noise=5e-4)[1]
     path = tmp_path / "cloud.npz"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import marey
 from marey.numerics import geometry
+from marey.numerics.resampling import frame_blocks
 
 seeds = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 quick = settings(deadline=None, max_examples=25)
@@ -181,6 +182,13 @@ def test_the_shortest_motions_can_be_asked_too(rng, n_frames):
 
 
 # --- resampling and cutting ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_frames", [0, 1, 4096, 4097, 10_000])
+def test_blocks_have_every_frame_once_and_in_order(n_frames):
+    frames = np.arange(n_frames)
+    blocks = [frames[block] for block in frame_blocks(n_frames)]
+    np.testing.assert_array_equal(np.concatenate(blocks), frames)
 
 
 @given(rng=seeds, factor=st.integers(1, 8), start=st.sampled_from([0.0, 1.7e9]))

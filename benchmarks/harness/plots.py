@@ -9,6 +9,7 @@ from benchmarks.harness.tables import spell
 from benchmarks.harness.task import Figure, Row, Spread, Task
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
+LINES = "o-", "s--", "^:"
 INK, GREY, MARK = "#333333", "#9aa5ab", ("#1f6f8b", "#c8553d", "#588157")
 
 
@@ -54,10 +55,11 @@ def draw_bars(axes: Any, task: Task, rows: Sequence[Row]) -> None:
 def draw_curves(axes: Any, task: Task, rows: Sequence[Row]) -> None:
     """Draw figures against the first one, on logarithmic axes if it is a size."""
     across, *up = task.plot
-    x = [middle_of(row.figures[across]) for row in rows]
-    for name, colour in zip(up, MARK, strict=False):
-        y = [middle_of(row.figures[name]) for row in rows]
-        axes.plot(x, y, "o-", color=colour, label=name)
+    for line, (case, some) in zip(LINES, series_of(rows, across).items(), strict=False):
+        x = [middle_of(row.figures[across]) for row in some]
+        for name, colour in zip(up, MARK, strict=False):
+            y = [middle_of(row.figures[name]) for row in some]
+            axes.plot(x, y, line, color=colour, label=f"{case}{name}")
     is_scale = task.name.startswith("scale")
     if is_scale:
         proportional = [y[-1] * size / x[-1] for size in x]
@@ -68,8 +70,24 @@ def draw_curves(axes: Any, task: Task, rows: Sequence[Row]) -> None:
         axes.minorticks_off()
     axes.set_xlabel(across)
     axes.set_ylabel(up[0] if len(up) == 1 else "")
-    if len(up) > 1 or is_scale:
+    if is_scale:
         axes.legend(frameon=False)
+    elif len(up) > 1:
+        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+
+
+def series_of(rows: Sequence[Row], across: str) -> dict[str, list[Row]]:
+    """Return the rows of each series by what its cases begin with; "" if there is one.
+
+    A series ends where the first figure of a plot does not grow.
+    """
+    x = [middle_of(row.figures[across]) for row in rows]
+    starts = [k for k in range(len(rows)) if k == 0 or x[k] <= x[k - 1]]
+    if len(starts) == 1:
+        return {"": list(rows)}
+    ends = [*starts[1:], len(rows)]
+    series = [list(rows[a:b]) for a, b in zip(starts, ends, strict=True)]
+    return {f"{some[0].case.partition(',')[0]}: ": some for some in series}
 
 
 def middle_of(figure: Figure) -> float:

@@ -43,6 +43,7 @@ from marey.library.jobs.take import solve_with_skeletons
 from marey.library.subject_work import choose_fit_takes
 from marey.numerics import geometry
 from marey.synth.recording import capture
+from marey.workers.limits import ONE_THREAD
 
 MOTIONS = ("walk", "exercise", "swing", "jump", "kick_punch")
 SECONDS, RATE, MARKERS = 1.0, 60.0, "set53"
@@ -136,8 +137,9 @@ def run_measured(command: Command) -> tuple[float, float]:
     """Return the seconds of a command by the clock, and of CPU with its children."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.monotonic()
-    kernels = {"MAREY_COMPILED_KERNELS": "1"}  # as the command has them
-    subprocess.run(command, check=True, env=os.environ | kernels)
+    # Kernels and threads of the loop are those of the command and of its workers.
+    environment = os.environ | ONE_THREAD | {"MAREY_COMPILED_KERNELS": "1"}
+    subprocess.run(command, check=True, env=environment)
     wall = time.monotonic() - began
     return wall, cpu_since(before, resource.RUSAGE_CHILDREN)
 

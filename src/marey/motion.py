@@ -7,8 +7,12 @@ import numpy as np
 
 from marey.errors import DataError, OptionError
 from marey.numerics import Float, empty_array, geometry
-from marey.numerics.resampling import SAME_FRAME, frames_at_rate, snap_to_frames
-from marey.numerics.thresholds import FRAMES_PER_CHUNK
+from marey.numerics.resampling import (
+    SAME_FRAME,
+    frame_blocks,
+    frames_at_rate,
+    snap_to_frames,
+)
 from marey.skeleton import Skeleton
 from marey.take import EvenlySampled, Source
 
@@ -295,8 +299,7 @@ def _unit(
     wxyz: Float[np.ndarray, "frame joint 4"],
 ) -> Float[np.ndarray, "frame joint 4"]:
     """Return the quaternions normalised, those of unit length unchanged."""
-    starts = range(0, len(wxyz), FRAMES_PER_CHUNK)
-    blocks = (wxyz[first : first + FRAMES_PER_CHUNK] for first in starts)
+    blocks = (wxyz[frames] for frames in frame_blocks(len(wxyz)))
     if all((_norm_error(block) < TINY_ROTATION_ERROR).all() for block in blocks):
         return wxyz
     error = _norm_error(wxyz)

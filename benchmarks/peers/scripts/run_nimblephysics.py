@@ -6,7 +6,8 @@
 
 `Skeleton.fitMarkersToWorldPositions`, frame after frame from the pose before, with the
 damping and number of steps that it has by default; and
-`MarkerFitter.runKinematicsPipeline`, which scales the bodies and moves the markers.
+`MarkerFitter.runKinematicsPipeline`, which scales the bodies and moves the markers, on
+frames at 10 Hz, each of which begins at the pose before.
 The model is the .osim that marey writes. With NumPy 2 it crashes.
 """
 
@@ -21,7 +22,7 @@ import numpy as np
 from peer import Answer, Problem, serve
 
 FEW, FIRST_TRIES = 5, 10
-FIT_FRAMES, QUICK_FIT_FRAMES = 40, 5
+FIT_FRAMES, QUICK_FIT_FRAMES, FIT_SPACING = 40, 5, 10
 PLY = """ply
 format ascii 1.0
 element vertex 4
@@ -95,7 +96,7 @@ def fit_skeleton(problem: Problem) -> Iterator[Answer]:
     skeleton, labels = file.skeleton, [str(label) for label in problem["labels"]]
     fitter = nimble.biomechanics.MarkerFitter(skeleton, file.markersMap)
     frames = problem.count(FIT_FRAMES, QUICK_FIT_FRAMES)
-    chosen = np.linspace(0, len(problem.points) - 1, frames).astype(int)
+    chosen = FIT_SPACING * np.arange(frames)
     observed = [
         dict(zip(labels, points, strict=True))
         for points in to_y_up(problem.points[chosen])

@@ -238,11 +238,12 @@ def _spans_a_plane(
     is_used: Bool[Array, "query neighbour"],
 ) -> Bool[Array, " query"]:
     """Return where there are three neighbours or more that are not collinear."""
-    count = np.maximum(is_used.sum(axis=1), 1)
-    used = np.where(is_used[..., None], positions, 0.0)
-    mean = used.sum(axis=1) / count[:, None]
-    centered = np.where(is_used[..., None], positions - mean[:, None], 0.0)
-    spread = np.linalg.eigvalsh(np.einsum("lmi,lmj->lij", centered, centered))
+    # numba is slow to import
+    from marey.cleaning.neighbours_kernel import write_scatter
+
+    scatter = np.empty((len(positions), 3, 3))
+    write_scatter(positions, is_used, scatter)
+    spread = np.linalg.eigvalsh(scatter)
     is_wide = spread[:, 1] > MIN_RELATIVE_WIDTH**2 * spread[:, 2]
     return np.asarray((is_used.sum(axis=1) >= MIN_POSE_POINTS) & is_wide)
 

@@ -2,10 +2,8 @@
 
 # mypy: ignore-errors
 
-from marey.numerics.arrays.new_kernel import empty
 from marey.numerics.jit import NO_WRAPPERS, njit
-from marey.numerics.kabsch_kernel import fit_pose, scratch
-from marey.numerics.vector3_kernel import set_values
+from marey.numerics.kabsch_kernel import fit_poses
 
 
 @njit(cache=True)
@@ -21,18 +19,17 @@ def fit_motions(old, new, prior_weight, largest, smallest, T):
         smallest: (query, neighbour) bound below which it does not decrease.
         T: Gets the motions.
     """
-    work, weight = scratch(), empty(old.shape[1])
-    for n in range(len(old)):
-        set_values(weight, prior_weight[n])
-        for iteration in range(len(largest)):
-            fit_pose(old[n], new[n], weight, work, T[n])
-            for i in range(len(weight)):
+    weight = prior_weight.copy()
+    fit_poses(old, new, weight, T)
+    for iteration in range(len(largest)):
+        for n in range(len(old)):
+            for i in range(old.shape[1]):
                 if prior_weight[n, i] > 0.0:
                     scale = max(largest[iteration, n], smallest[n, i])
                     square = _squared_residual(T[n], old[n, i], new[n, i])
                     ratio = 1.0 + square / (scale * scale)
-                    weight[i] = prior_weight[n, i] / (ratio * ratio)
-        fit_pose(old[n], new[n], weight, work, T[n])
+                    weight[n, i] = prior_weight[n, i] / (ratio * ratio)
+        fit_poses(old, new, weight, T)
 
 
 @njit(cache=True, **NO_WRAPPERS)
@@ -43,3 +40,38 @@ def _squared_residual(T, old, new):
         moved = T[k, 0] * old[0] + T[k, 1] * old[1] + T[k, 2] * old[2] + T[k, 3]
         total += (moved - new[k]) ** 2
     return total
+
+
+@njit(cache=True)
+def write_scatter(positions, is_used, scatter):
+    """Write the sums of squares and products of the positions about their mean.
+
+    Args:
+        positions: (query, neighbour, 3) in metres.
+        is_used: (query, neighbour) whether a position counts.
+        scatter: (query, 3, 3) gets the sums, in m^2.
+    """
+    for n in range(len(positions)):
+        mean = _mean_used(positions[n], is_used[n])
+        for j in range(3):
+            for k in range(3):
+                products = 0.0
+                for i in range(positions.shape[1]):
+                    if is_used[n, i]:
+                        first = positions[n, i, j] - mean[j]
+                        products += first * (positions[n, i, k] - mean[k])
+                scatter[n, j, k] = products
+
+
+@njit(cache=True, **NO_WRAPPERS)
+def _mean_used(positions, is_used):
+    """Return the mean of the positions that count, zero if there are none."""
+    count, x, y, z = 0, 0.0, 0.0, 0.0
+    for i in range(len(positions)):
+        if is_used[i]:
+            count += 1
+            x += positions[i, 0]
+            y += positions[i, 1]
+            z += positions[i, 2]
+    share = 1.0 / max(count, 1)
+    return share * x, share * y, share * z

@@ -7,7 +7,7 @@ import numpy as np
 from marey.cleaning.repairs import record_repair
 from marey.numerics import Array, Float, geometry
 from marey.numerics.noise import white_difference
-from marey.numerics.resampling import evenly_spaced
+from marey.numerics.resampling import evenly_spaced, frame_blocks
 from marey.numerics.thresholds import (
     FEW,
     MIN_POSE_POINTS,
@@ -105,10 +105,14 @@ def _impossible_extent(person: Sequence[Array]) -> float:
 
 def _extent(points: Float[Array, "frame marker 3"]) -> float:
     """Return the median over frames of the extent along an axis; 0 if unseen."""
-    seen = np.isfinite(points)
-    high = np.where(seen, points, -np.inf).max(axis=1, initial=-np.inf)
-    low = np.where(seen, points, np.inf).min(axis=1, initial=np.inf)
-    extent = (high - low).max(axis=1, initial=-np.inf)
+    extents = []
+    for frames in frame_blocks(len(points)):
+        some = points[frames]
+        seen = np.isfinite(some)
+        high = np.where(seen, some, -np.inf).max(axis=1, initial=-np.inf)
+        low = np.where(seen, some, np.inf).min(axis=1, initial=np.inf)
+        extents.append((high - low).max(axis=1, initial=-np.inf))
+    extent = np.concatenate(extents)
     extent = extent[np.isfinite(extent)]
     return float(np.median(extent)) if len(extent) else 0.0
 
@@ -220,7 +224,12 @@ def check_flatness(take: Take, *, has_people: bool) -> Take:
 
 def _large_step(take: Take) -> float:
     """Return the step from frame to frame that most are smaller than, in metres."""
-    step = geometry.lengths(np.diff(take.positions, axis=0))
+    steps = []
+    for positions in (take.points, take.T_world_sensor[..., :3, 3]):
+        for frames in frame_blocks(take.n_frames - 1):
+            with_next = positions[frames.start : frames.stop + 1]
+            steps.append(geometry.lengths(np.diff(with_next, axis=0)).ravel())
+    step = np.concatenate(steps)
     step = step[np.isfinite(step)]
     return float(np.quantile(step, MOST)) if len(step) else 0.0
 

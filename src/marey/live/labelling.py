@@ -149,6 +149,8 @@ class PointLabeller:
         """Return the points by name: of known tracks, then of new ones."""
         found: dict[str, Float[Array, " 3"]] = {}
         for match, places in self._expect_in_turn(seen, found):
+            if not len(points):
+                break
             left = {name: at for name, at in places.items() if name not in found}
             found |= (matched := match(points, left))
             taken = [tuple(point) for point in matched.values()]
@@ -173,6 +175,7 @@ class PointLabeller:
         known = {n: p for n, p in predicted.items() if n in self._expected}
         others = {n: p for n, p in predicted.items() if n not in known}
         yield _match, known  # markers of a skeleton
+        yield _match, {n: p for n, p in self._expected.items() if n not in seen}
         yield _match, others
         ahead = {n: p for n, p in predicted.items() if self._is_seen(n)}
         before = {name: self._tracks[name].position for name in ahead}
@@ -185,16 +188,20 @@ class PointLabeller:
                 yield _match, self._move_along(places, found)
 
     def _move_along(self, places: Places, found: Places) -> Places:
-        """Return places moved by what the nearest point found is away from its own."""
+        """Return places of points not found yet, moved as the nearest one that was.
+
+        It is away from its own place by as much.
+        """
         names = [name for name in found if name in places]
-        if not names:
-            return places
+        left = [name for name in places if name not in found]
+        if not names or not left:
+            return {}
         positions = np.array([self._tracks[name].position for name in names])
         steps = np.array([found[name] - places[name] for name in names])
         moved = {}
-        for name, place in places.items():
+        for name in left:
             apart = np.linalg.norm(positions - self._tracks[name].position, axis=1)
-            moved[name] = place + steps[int(np.argmin(apart))]
+            moved[name] = places[name] + steps[int(np.argmin(apart))]
         return moved
 
     def _predict(self) -> dict[str, Float[Array, " 3"]]:

@@ -45,7 +45,10 @@ R_Z_UP = {
 def lengths(vectors: Vectors) -> Float[Array, "*batch"]:
     """Return the lengths of vectors in their unit, as `np.linalg.norm` but faster."""
     x, y, z = vectors[..., 0], vectors[..., 1], vectors[..., 2]
-    return np.asarray(np.sqrt(x * x + y * y + z * z))
+    square = x * x
+    square += y * y
+    square += z * z
+    return np.asarray(np.sqrt(square))
 
 
 def unit_vectors(

@@ -96,4 +96,5 @@ def white_difference(
     total = np.zeros_like(x[:last:step])
     for j in range(order + 1):
         total += (-1.0) ** (order - j) * comb(order, j) * x[j : j + last : step]
-    return np.asarray(total / sqrt(comb(2 * order, order)))
+    total /= sqrt(comb(2 * order, order))
+    return np.asarray(total)

@@ -193,7 +193,8 @@ def points_seen(points: Float[Array, "*batch _"]) -> Bool[Array, "*batch"]:
     """Return which positions have all three coordinates, whatever follows them."""
     # One sum per position is many times faster than asking every number.
     with np.errstate(invalid="ignore"):
-        total = points[..., 0] + points[..., 1] + points[..., 2]
+        total = points[..., 0] + points[..., 1]
+        total += points[..., 2]
     return np.asarray(np.isfinite(total))
 
 

@@ -1,9 +1,11 @@
 """Some frames of a recording, and poses between its frames."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from marey.numerics import Array, Float, Int, geometry
-from marey.numerics.thresholds import SAMPLE_FRAMES
+from marey.numerics.thresholds import FRAMES_PER_CHUNK, SAMPLE_FRAMES
 
 SAME_FRAME = 1e-9
 """Distance from a frame, in frames, within which a time is that frame."""
@@ -12,6 +14,16 @@ SAME_FRAME = 1e-9
 def evenly_spaced(n_frames: int, max_frames: int = SAMPLE_FRAMES) -> slice:
     """Return a slice of evenly spaced frames, at most a given number."""
     return slice(None, None, max(-(-n_frames // max_frames), 1))
+
+
+def frame_blocks(n_frames: int) -> Iterator[slice]:
+    """Yield consecutive frames, as many as are worked on at once; at least one block.
+
+    What is made of all frames of a long recording at once is as large as it is, and its
+    memory is new every time.
+    """
+    for first in range(0, max(n_frames, 1), FRAMES_PER_CHUNK):
+        yield slice(first, first + FRAMES_PER_CHUNK)
 
 
 def symmetric_sample(n_frames: int, max_frames: int) -> Int[Array, " frame"]:

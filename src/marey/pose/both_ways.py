@@ -11,6 +11,7 @@ import numpy as np
 
 from marey.articulated.targets import Recording, as_c_float64
 from marey.numerics import Array, Float, Int, geometry
+from marey.numerics.resampling import frame_blocks
 from marey.numerics.robust import runs
 from marey.pose.options import ANGLE_SD
 from marey.pose.trace import PoseTrace
@@ -95,8 +96,9 @@ def _differing_frames(
     q: Float[Array, "solution frame node 4"],
 ) -> Int[Array, " some"]:
     """Return the frames in which solutions differ by more than measured poses do."""
-    cosine = np.einsum("sfni,fni->sfn", q, q[0])
-    cosine = np.abs(cosine, out=cosine).min(axis=(0, 2))
+    blocks = (q[:, frames] for frames in frame_blocks(q.shape[1]))
+    cosines = (np.einsum("sfni,fni->sfn", block, block[0]) for block in blocks)
+    cosine = np.concatenate([np.abs(one).min(axis=(0, 2)) for one in cosines])
     distance = np.linalg.norm(root - root[:1], axis=-1).max(axis=0)
     is_other = cosine < np.cos(0.5 * ANGLE_SD)
     return np.flatnonzero(is_other | (distance > solver.marker_sd))

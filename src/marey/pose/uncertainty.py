@@ -1,6 +1,5 @@
 """Uncertainty of joint angles over time, from the noise of markers and sensors."""
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,8 +17,8 @@ from marey.articulated.targets import (
 from marey.motion import Motion
 from marey.numerics import Array, Bool, Float
 from marey.numerics.noise import SMOOTH_ORDER, trimmed_variance, white_difference
-from marey.numerics.resampling import evenly_spaced
-from marey.numerics.thresholds import CERTAIN_SD, FRAMES_PER_CHUNK, MIN_SAMPLES
+from marey.numerics.resampling import evenly_spaced, frame_blocks
+from marey.numerics.thresholds import CERTAIN_SD, MIN_SAMPLES
 from marey.pose.options import PoseOptions
 from marey.skeleton import Skeleton
 from marey.take import Take, match_labels
@@ -122,7 +121,7 @@ def rotation_sd(
     sd = np.zeros((motion.n_frames, motion.skeleton.n_joints, 3))
     joints = nodes.moving_joints, nodes.first_node_of_joint, nodes.node_of_joint
     priors = np.full(len(nodes.tree.parent) + 1, prior)
-    for frames in _blocks(motion.n_frames):
+    for frames in frame_blocks(motion.n_frames):
         points, sensors = recording[0][frames], recording[1][frames]
         if outlier is not None:
             points = points.copy()
@@ -168,12 +167,6 @@ def angle_sd_of_playback(motion: Motion, take: Take) -> Float[Array, "frame join
 def _mask_unknown(sd: Float[Array, "frame joint 3"]) -> Float[Array, "frame joint 3"]:
     """Return standard deviations, NaN where they say no more than nothing would."""
     return np.where(sd < UNKNOWN_ANGLE_SD, sd, np.nan)
-
-
-def _blocks(n_frames: int) -> Iterator[slice]:
-    """Yield consecutive frames, as many as are worked on at once."""
-    for first in range(0, n_frames, FRAMES_PER_CHUNK):
-        yield slice(first, first + FRAMES_PER_CHUNK)
 
 
 def _node_pose(motion: Motion, nodes: Nodes, frames: slice) -> tuple[Array, Array]:
@@ -239,7 +232,7 @@ def _residuals(
         marker_residuals(
             targets, tree, recording[0][frames], *_node_pose(motion, nodes, frames)
         )
-        for frames in _blocks(motion.n_frames)
+        for frames in frame_blocks(motion.n_frames)
     )
     return np.concatenate(list(parts))
 

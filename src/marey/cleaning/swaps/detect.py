@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -124,8 +123,11 @@ class _LabelTracker:
         self.old_label, self.old_frame = np.arange(n), np.full(n, -1)
         self.suspects: set[tuple[int, int]] = set()
 
-    def _last_observation(self, frame: int) -> tuple[Array, Array]:
-        """Return the label and frame that last showed each marker before a frame."""
+    def _last_observation(self, frame: int | Array) -> tuple[Array, Array]:
+        """Return the label and frame that last showed each marker before a frame.
+
+        With a column of frames, which lie between two events, one row for each.
+        """
         label = np.argsort(self.marker_of_label)
         last = self.last_seen[frame - 1, label]
         is_old = last < self.change_frame
@@ -144,8 +146,8 @@ class _LabelTracker:
         labels = np.split(unpredicted.marker, first[1:])
         done = 0
         while done < len(frames):
-            batch = zip(frames[done:].tolist(), labels[done:], strict=True)
-            jumps = [self._jump(*jump) for jump in islice(batch, PREDICTED_PER_CHUNK)]
+            batch = slice(done, done + PREDICTED_PER_CHUNK)
+            jumps = self._jumps(frames[batch], labels[batch])
             for jump, predicted in zip(jumps, self._predict(jumps), strict=True):
                 done += 1
                 event = self._detect(jump, predicted)
@@ -153,19 +155,22 @@ class _LabelTracker:
                     yield event
                     break
 
-    def _jump(self, frame: int, labels: Markers) -> _Jump:
-        """Return the markers that labels may have jumped to in a frame."""
-        last_label, last_frame = self._last_observation(frame)
+    def _jumps(self, frames: Frames, labels: list[Markers]) -> list[_Jump]:
+        """Return the markers that labels may have jumped to in each of some frames."""
+        rows = frames[:, None]
+        last_label, last_frame = self._last_observation(rows)
         is_hidden = (
-            ~self.seen[frame, np.argsort(self.marker_of_label)]
+            ~self.seen[rows, np.argsort(self.marker_of_label)]
             & (last_frame >= 0)
-            & (frame - last_frame <= self.max_hidden)
+            & (rows - last_frame <= self.max_hidden)
         )
-        hidden = np.flatnonzero(is_hidden)
-        markers = np.concatenate([self.marker_of_label[labels], hidden])
-        return _Jump(
-            frame, labels, hidden, markers, last_label[markers], last_frame[markers]
-        )
+        jumps = []
+        for k, frame in enumerate(frames.tolist()):
+            hidden = np.flatnonzero(is_hidden[k])
+            markers = np.concatenate([self.marker_of_label[labels[k]], hidden])
+            of_markers = last_label[k, markers], last_frame[k, markers]
+            jumps.append(_Jump(frame, labels[k], hidden, markers, *of_markers))
+        return jumps
 
     def _predict(self, jumps: list[_Jump]) -> list[Vectors]:
         """Return the predicted positions of the markers of each jump, in metres."""
@@ -198,7 +203,7 @@ class _LabelTracker:
             return None
         label_of_marker = np.argsort(self.marker_of_label)
         distance = geometry.lengths(self.points[frame, labels, None] - predicted)
-        distance = np.nan_to_num(distance, nan=np.inf)
+        distance[np.isnan(distance)] = np.inf
         limit = self.predictor.limit(markers, frame - jump.last_frame)
         for k, m in _match(distance, OUTLIER_SD * limit, SUSPECT_RATIO).items():
             pair = int(labels[k]), int(label_of_marker[markers[m]])
@@ -272,13 +277,16 @@ def _match(
     """
     n = len(distance)
     own = np.diagonal(distance)
+    is_far = (own > limit[:n]) & np.isfinite(own)
+    if not is_far.any():
+        return {}
     others = distance.copy()
     np.fill_diagonal(others[:, :n], np.inf)
     # No other label confirms an unseen marker, so it must be within the tolerance.
     others[:, n:][distance[:, n:] > limit[n:]] = np.inf
     best = others.argmin(axis=1)
     miss = others[np.arange(n), best]
-    has_left = (own > limit[:n]) & (ratio * miss < own) & np.isfinite(own)
+    has_left = is_far & (ratio * miss < own)
     match: dict[int, int] = {}
     for k in sorted(np.flatnonzero(has_left).tolist(), key=lambda k: float(miss[k])):
         if best[k] not in match.values():

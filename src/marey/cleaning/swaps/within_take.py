@@ -17,6 +17,7 @@ from marey.cleaning.swaps.viterbi import (
     viterbi_labels,
 )
 from marey.numerics import geometry
+from marey.numerics.procrustes import points_seen
 from marey.numerics.thresholds import FEW, MIN_POSE_POINTS, MOST
 from marey.report import Finding
 from marey.take import Take
@@ -89,10 +90,10 @@ def track_labels(points: Points, rate: float) -> Labelling:
     """
     n_frames, n = points.shape[:2]
     total = np.tile(np.arange(n), (n_frames, 1))
-    missing = np.isnan(points).any(axis=-1)
+    missing = ~points_seen(points)
     is_complete = bool(missing.sum() < FEW * missing.size)
+    repaired = points
     for _ in range(MAX_ITERATIONS if n >= MIN_POSE_POINTS + 2 else 0):
-        repaired = sort_by_marker(points, total)
         neighbours = find_neighbours(repaired, rate, labels_doubtful=is_complete)
         candidates = detect_swap_events(repaired, neighbours, rate)
         marker_of_label = viterbi_labels(repaired, neighbours, candidates)
@@ -103,6 +104,7 @@ def track_labels(points: Points, rate: float) -> Labelling:
         if (marker_of_label == np.arange(n)).all():
             break
         total = np.take_along_axis(marker_of_label, total, axis=1)
+        repaired = sort_by_marker(points, total)
     return total
 
 

@@ -153,7 +153,8 @@ def batch(
     if not quiet and not json_:
         failed = f", {len(summary.failed)} failed" if summary.failed else ""
         kept = f", {summary.kept} kept from before" if summary.kept else ""
-        err.print(f"{summary.done} takes solved{kept}{failed}: {out_ / 'index.html'}")
+        solved = f"{count_noun(summary.done, 'take')} solved"
+        err.print(f"{solved}{kept}{failed}: {out_ / 'index.html'}")
         for take, reason in sorted(summary.failed.items()):
             err.print(f"[red]failed:[/] {escape(_failure(take, reason))}")
     if not summary.failed:

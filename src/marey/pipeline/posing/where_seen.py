@@ -44,5 +44,5 @@ def is_seen(skeleton: Skeleton, take: Take) -> bool:
     """Return whether any frame shows a marker or a sensor of the skeleton."""
     columns = marker_columns(skeleton, take)
     sensors = np.isin(take.sensor_names, skeleton.sensor_names)
-    markers = np.isfinite(take.points[:, columns[columns >= 0]]).any()
-    return bool(markers or np.isfinite(take.T_world_sensor[:, sensors]).any())
+    markers = take.seen[:, columns[columns >= 0]].any()
+    return bool(markers or take.sensor_seen[:, sensors].any())

@@ -325,34 +325,43 @@ def detect_stance(tracks: PointTracks) -> Bool[Array, "frame point"]:
     threshold that is set by hand. Departures: the threshold follows from the noise of
     the recording, and neighbouring frames count.
     """
-    half = tracks.half_window
-    velocity, noise_gain = _velocity(tracks.positions, tracks.rate, half)
-    noise_sd = noise_gain * estimate_noise(tracks.positions)
+    weight = _velocity_weights(tracks.rate, tracks.half_window)
+    noise_sd = np.linalg.norm(weight) * estimate_noise(tracks.positions)
     standing_sd = np.hypot(noise_sd, STANDING_SPEED_SD * tracks.figure_height)
     moving_sd = MOVING_SPEED_SD * tracks.figure_height
-    squared_speed = np.sum(velocity**2, axis=-1)
-    log_odds = 3.0 * np.log(moving_sd / standing_sd)
-    log_odds = log_odds - 0.5 * squared_speed * (standing_sd**-2 - moving_sd**-2)
-    # Frames of one window share their noise: together they count as one observation.
-    weighted = np.where(np.isfinite(log_odds), tracks.visibility * log_odds, 0.0)
+    at_rest = 3.0 * np.log(moving_sd / standing_sd)
+    per_square = 0.5 * (standing_sd**-2 - moving_sd**-2)
     change_cost = float(np.log(max(tracks.rate / STATE_CHANGES_PER_S, 2.0)))
-    return viterbi_states(weighted / (2 * half + 1), change_cost)
+    stands = np.empty(tracks.visibility.shape, dtype=bool)
+    # Velocities of all points of a long take would be a third of it.
+    for k, track in enumerate(np.moveaxis(tracks.positions, 1, 0)):
+        squared_speed = np.sum(_velocity(track, weight) ** 2, axis=-1)
+        log_odds = at_rest[k] - squared_speed * per_square[k]
+        # Frames of a window share their noise: together they are one observation.
+        log_odds *= tracks.visibility[:, k] / len(weight)
+        known = np.where(np.isfinite(log_odds), log_odds, 0.0)
+        stands[:, k] = viterbi_states(known[:, None], change_cost)[:, 0]
+    return stands
+
+
+def _velocity_weights(rate: float, half: int) -> Float[Array, " window"]:
+    """Return the weights of positions in `2 * half + 1` frames for their slope, in 1/s.
+
+    That of the least-squares line (a Savitzky-Golay filter of first order). The norm of
+    the weights is the noise of the velocity over that of the positions.
+    """
+    k = np.arange(-half, half + 1)
+    return np.asarray(k * rate / np.sum(k**2))
 
 
 def _velocity(
-    positions: Float[Array, "frame point 3"], rate: float, half: int
-) -> tuple[Float[Array, "frame point 3"], float]:
-    """Return the velocity in m/s, and its noise by that of the positions, in 1/s.
-
-    The velocity is the slope of the least-squares line through `2 * half + 1` frames
-    (a Savitzky-Golay filter of first order).
-    """
-    k = np.arange(-half, half + 1)
-    weight = k * rate / np.sum(k**2)
-    margin = ((half, half), (0, 0), (0, 0))
-    padded = np.pad(positions, margin, mode="reflect", reflect_type="odd")
-    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1, axis=0)
-    return windows @ weight, float(np.linalg.norm(weight))
+    track: Float[Array, "frame 3"], weight: Float[Array, " window"]
+) -> Float[Array, "frame 3"]:
+    """Return the velocity of a point in m/s, from the weights of its positions."""
+    half = len(weight) // 2
+    padded = np.pad(track, ((half, half), (0, 0)), mode="reflect", reflect_type="odd")
+    windows = np.lib.stride_tricks.sliding_window_view(padded, len(weight), axis=0)
+    return np.asarray(windows @ weight)
 
 
 def viterbi_states(

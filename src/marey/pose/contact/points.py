@@ -9,6 +9,7 @@ import numpy as np
 
 from marey.motion import Motion
 from marey.numerics import Array, Bool, Float, Int, geometry
+from marey.numerics.resampling import frame_blocks
 from marey.numerics.thresholds import (
     FEW,
     FRAMES_PER_CHUNK,
@@ -87,8 +88,7 @@ class MotionPoses:
         if motion.n_frames <= FRAMES_PER_CHUNK:
             yield slice(None), self._single_block
             return
-        for first in range(0, motion.n_frames, FRAMES_PER_CHUNK):
-            frames = slice(first, first + FRAMES_PER_CHUNK)
+        for frames in frame_blocks(motion.n_frames):
             root, wxyz = motion.T_world_root[frames], motion.wxyz[frames]
             yield frames, motion.skeleton.forward(root, wxyz)
 
@@ -117,11 +117,11 @@ class MotionPoses:
         skeleton = self.motion.skeleton
         joint, offset = skeleton.marker_joint, skeleton.marker_offset
         if len(skeleton.marker_labels) > 1:
-            z = self.map(lambda T: _heights(T, joint, offset))
+            height = self.map(lambda T: np.ptp(_heights(T, joint, offset), axis=1))
         else:
-            z = self.map(lambda T: T[..., 2, 3])
-        z = z[np.isfinite(z).all(axis=1)]
-        return float(np.median(np.ptp(z, axis=1))) if len(z) else float("nan")
+            height = self.map(lambda T: np.ptp(T[..., 2, 3], axis=1))
+        height = height[np.isfinite(height)]
+        return float(np.median(height)) if len(height) else float("nan")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,10 +172,10 @@ def find_contact_points(
     n_ends = np.count_nonzero(_is_observed_end(motion.skeleton))
     is_end = np.arange(len(every.joint)) < n_ends
     height = poses.map(lambda T: _heights(T, every.joint, every.offset))
-    height = height[np.isfinite(height).all(axis=1)]
-    if not height.size:
+    known = np.isfinite(height).all(axis=1)
+    if not len(every.joint) or not known.any():
         return every.select(np.zeros(0, dtype=np.int64))
-    low = np.quantile(height, FEW, axis=0)
+    low = np.array([np.quantile(track[known], FEW) for track in height.T])
     tolerance = 0.5 * SAME_PLACE * poses.figure_height
     parents, leaves = _parent_bodies(motion.skeleton), _leaf_bodies(motion.skeleton)
     keep = np.zeros(len(low), dtype=bool)
