@@ -180,9 +180,11 @@ def _place_events(
     placed = []
     for count, event in journal.events:
         frame = max(count - 1, 0)
-        later = event.time - journal.frames[frame].time
-        later = later if math.isfinite(later) else 0.0
-        placed.append(replace(event, time=float(time[frame]) + later))
+        now, sent = float(time[frame]), journal.frames[frame].time
+        if not math.isclose(now, sent):  # else rounding would change the event
+            later = event.time - sent
+            event = replace(event, time=now + (later if math.isfinite(later) else 0.0))
+        placed.append(event)
     return tuple(placed)
 
 
