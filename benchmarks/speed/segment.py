@@ -24,7 +24,7 @@ def measure(setting: Setting) -> Iterator[Row]:
     yield Row(f"NumPy, chunk by chunk, {size}", {"CPU [s]": slow})
     for name, call in (
         ("mean and deviation, all frames", lambda: pair_deviations(points)),
-        ("robust spread, at most 300,000 positions", lambda: pair_statistics([points])),
+        ("robust spread, at most 100,000 positions", lambda: pair_statistics([points])),
     ):
         cpu = time_call(call, setting).cpu
         yield Row(name, {"CPU [s]": cpu, "x NumPy": slow.median / cpu.median})
