@@ -92,3 +92,13 @@ def carried_by_base(points, rows):
     """Return points of the base link in the world."""
     R = geometry.matrix_from_quat(rows[:, 4:8])
     return np.einsum("fij,fpj->fpi", R, points) + rows[:, None, 1:4]
+
+
+def walker():
+    """Return the motion of a solved person, whose added toes bend on the ground."""
+    take = marey.synth.human(seed=0).record("walk", seconds=2.0, rate=60.0, noise=1e-3)
+    motion = marey.solve(take).motion
+    toes = motion.skeleton.index("LeftToes")
+    assert not motion.skeleton.observed[toes]
+    assert np.ptp(motion.wxyz[:, toes, 0]) > 0.001
+    return motion

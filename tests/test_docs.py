@@ -166,7 +166,7 @@ def test_every_page_that_the_sources_name_is_there():
         f"{path.relative_to(ROOT)}: {page}"
         for folder in ("src", "benchmarks", "tests", "interop", "examples")
         for path in sorted((ROOT / folder).rglob("*.py"))
-        if not {"node_modules", ".peers"} & set(path.parts)
+        if not {"node_modules", "site-packages"} & set(path.parts)
         for page in PAGE.findall(path.read_text(encoding="utf-8"))
         if page not in written and not any((f / page).exists() for f in folders)
     }

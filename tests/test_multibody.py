@@ -13,7 +13,11 @@ from marey.io.multibody.coordinates import RotationSequence, widest_rotation
 from marey.numerics import geometry
 
 SUFFIXES = (".mjcf", ".urdf", ".osim")
-MOTIONS = {"person": multibodies.person, "figure": multibodies.figure}
+MOTIONS = {
+    "person": multibodies.person,
+    "figure": multibodies.figure,
+    "walker": multibodies.walker,
+}
 
 
 @pytest.fixture(params=MOTIONS, scope="module")

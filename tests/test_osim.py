@@ -48,6 +48,7 @@ MOTIONS = {
     "person": multibodies.person,
     "figure": multibodies.figure,
     "universal knees": with_universal_knees,
+    "walker": multibodies.walker,
 }
 
 

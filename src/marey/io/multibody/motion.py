@@ -46,7 +46,7 @@ def hold_motion(motion: Motion, options: WriteOptions) -> HeldMotion:
     """
     rate = check_even_rate(motion)
     root, wxyz = hold_last_pose(motion)
-    skeleton = _with_axes(motion.skeleton)
+    skeleton = _as_written(motion.skeleton)
     nodes = make_nodes(skeleton, limits=False)
     kept = nodes.joint_rotations(nodes.node_rotations(wxyz))
     left = geometry.quat_multiply(geometry.quat_conjugate(kept), wxyz)
@@ -77,13 +77,17 @@ def hold_motion(motion: Motion, options: WriteOptions) -> HeldMotion:
 def hold_rest(skeleton: Skeleton) -> HeldMotion:
     """Return a skeleton as a motion without frames."""
     wxyz = np.zeros((0, skeleton.n_joints, 4))
-    return HeldMotion(_with_axes(skeleton), np.zeros((0, 3)), wxyz, np.zeros(0))
+    return HeldMotion(_as_written(skeleton), np.zeros((0, 3)), wxyz, np.zeros(0))
 
 
-def _with_axes(skeleton: Skeleton) -> Skeleton:
-    """Return the skeleton with balls in place of hinges that have no axes."""
+def _as_written(skeleton: Skeleton) -> Skeleton:
+    """Return the skeleton with balls in place of hinges that have no axes.
+
+    Joints that nothing observes, as added toes, are bodies too if they may rotate.
+    """
     kind: list[Kind] = [
         "ball" if kind in ("hinge", "universal") and not has_axes(skeleton, j) else kind
         for j, kind in enumerate(skeleton.kind)
     ]
-    return replace(skeleton, kind=tuple(kind))
+    every = np.ones(skeleton.n_joints, dtype=bool)
+    return replace(skeleton, kind=tuple(kind), observed=every)
