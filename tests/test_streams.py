@@ -19,6 +19,7 @@ from marey.numerics.lanes_kernel import (
     select_positive,
 )
 from marey.pose.gauss_newton import halves
+from marey.pose.gauss_newton.directions import track_both_ways
 from marey.pose.gauss_newton.fit import GaussNewtonSolver
 from marey.pose.gauss_newton.streams_kernel import track_streams
 from marey.pose.gauss_newton.track_kernel import track_frames
@@ -90,7 +91,7 @@ def assert_same(trace, other):
 def test_tracks_side_by_side_are_those_in_sequence(rng, options):
     skeleton, take = damaged(rng)
     fit, recording = solver_of(skeleton, take, **options), recording_of(take)
-    forward, backward = fit.track_both_ways(recording)
+    forward, backward = track_both_ways(fit, recording)
     mirrored = tuple(np.ascontiguousarray(one[::-1]) for one in recording)
     for one in (recording, mirrored):
         assert fit.frame_order(one)[0] == 0
@@ -103,10 +104,10 @@ def test_tracks_side_by_side_are_those_in_sequence(rng, options):
 def test_takes_in_threads_have_the_poses_of_takes_one_after_the_other(rng):
     skeleton, take = damaged(rng)
     recording = recording_of(take)
-    alone = solver_of(skeleton, take).track_both_ways(recording)
+    alone = track_both_ways(solver_of(skeleton, take), recording)
     fits = [solver_of(skeleton, take) for _ in range(4)]
     with ThreadPoolExecutor(len(fits)) as pool:
-        found = pool.map(lambda fit: fit.track_both_ways(recording), fits)
+        found = pool.map(lambda fit: track_both_ways(fit, recording), fits)
         for traces in found:
             for trace, other in zip(traces, alone, strict=True):
                 np.testing.assert_array_equal(trace.q, other.q)
@@ -165,9 +166,9 @@ def test_halves_of_a_long_take_are_one_track(long_take, damage, monkeypatch):
         damage(points)
     take = replace(take, points=points)
     fit, recording = solver_of(skeleton, take), recording_of(take)
-    in_halves = fit.track_both_ways(recording)
+    in_halves = track_both_ways(fit, recording)
     monkeypatch.setattr(halves, "MIN_OVERLAPS", np.inf)
-    for trace, whole in zip(in_halves, fit.track_both_ways(recording), strict=True):
+    for trace, whole in zip(in_halves, track_both_ways(fit, recording), strict=True):
         np.testing.assert_allclose(trace.root, whole.root, atol=1e-6)
         np.testing.assert_allclose(trace.q, whole.q, atol=1e-6)
 
@@ -187,7 +188,7 @@ def test_takes_of_ten_seconds_are_tracked_in_halves(
         return start_states()
 
     monkeypatch.setattr(fit, "start_states", counted)
-    fit.track_both_ways(recording_of(take))
+    track_both_ways(fit, recording_of(take))
     assert len(starts) == 1 + in_halves
 
 
@@ -197,7 +198,7 @@ def test_a_hand_without_markers_keeps_one_history(long_take):
     points[20:, posed.markers_on(take, skeleton, "LeftHand")] = np.nan
     take = replace(take, points=points)
     recording = recording_of(take)
-    forward, _ = solver_of(skeleton, take).track_both_ways(recording)
+    forward, _ = track_both_ways(solver_of(skeleton, take), recording)
     assert_same(forward, track_in_sequence(skeleton, take, recording))
 
 
@@ -206,7 +207,7 @@ def test_sensors_are_left_to_the_sequential_tracker():
         synth.human(), markers="none", sensors=True, seconds=0.3
     )
     fit, recording = solver_of(skeleton, take), recording_of(take)
-    forward, _ = fit.track_both_ways(recording)
+    forward, _ = track_both_ways(fit, recording)
     assert_same(forward, track_in_sequence(skeleton, take, recording))
 
 

@@ -27,6 +27,7 @@ from benchmarks.peers.figure import RATE, make_skeleton, perform, record
 from benchmarks.peers.runner import run_peers
 from benchmarks.speed.pose import PLAIN, tracker_of
 from marey.articulated.targets import recording_of
+from marey.pose.gauss_newton.directions import track_both_ways
 from marey.pose.gauss_newton.fit import GaussNewtonSolver
 from marey.pose.trace import PoseTrace
 from marey.skeleton import Skeleton
@@ -79,7 +80,7 @@ def track_forward_and_backward(
     fit: GaussNewtonSolver, take: Take, count: int
 ) -> PoseTrace:
     """Return the forward poses of the first frames, tracked in both directions."""
-    return fit.track_both_ways(recording_of(take.cut(0, count)))[0]
+    return track_both_ways(fit, recording_of(take.cut(0, count)))[0]
 
 
 def describe(case: str, seconds: Spread, residual: np.ndarray, best: np.ndarray) -> Row:

@@ -35,6 +35,7 @@ from benchmarks.harness.timing import (
 from benchmarks.peers.figure import AXES, RATE, make_skeleton, record
 from marey.articulated.targets import TargetNames, recording_of
 from marey.numerics import geometry
+from marey.pose.gauss_newton.directions import track_both_ways
 from marey.pose.gauss_newton.fit import GaussNewtonSolver
 from marey.pose.gauss_newton.track_kernel import track_frames
 from marey.pose.gauss_newton.tracker import PoseTracker
@@ -138,7 +139,7 @@ def measure_both_ways(
     """
     fit, track = tracker_of(skeleton, take, options, track_frames)
     in_sequence, recording = track(take.n_frames), recording_of(take)
-    timing = time_call(lambda: fit.track_both_ways(recording), setting)
+    timing = time_call(lambda: track_both_ways(fit, recording), setting)
     figures: dict[str, Figure] = {
         "frames/s": invert(timing.cpu, 2 * take.n_frames),
         "difference": float(np.abs(timing.result[0].q - in_sequence.q).max()),
@@ -153,7 +154,7 @@ def measure_threads(skeleton: Skeleton, take: Take, setting: Setting) -> Iterato
     """
     recording, cores = recording_of(take), os.cpu_count() or 1
     fits = [tracker_of(skeleton, take, PLAIN)[0] for _ in range(cores)]
-    track = [partial(one.track_both_ways, recording) for one in fits]
+    track = [partial(track_both_ways, one, recording) for one in fits]
     matrices = np.random.default_rng(0).normal(size=(PLAIN_MATRICES, 3, 3))
     plain = [partial(np.linalg.svd, matrices, compute_uv=False)] * cores
     for case, calls, n_frames in (

@@ -87,7 +87,7 @@ def _lost_joints(
 ) -> Iterator[Finding]:
     """Return joints that leave most of their markers in frames that fit otherwise."""
     for joint in fit.nodes.moving_joints.tolist():
-        far = ~lost & leaves_markers(fit, residual_m, joint)
+        far = ~lost & fit.leaves_markers(residual_m, joint)
         if not far.any():
             continue
         first, last = max(runs(far), key=lambda run: run[1] - run[0])
@@ -102,26 +102,6 @@ def _lost_joints(
             frames=(first, last),
             value=float(far.sum()),
         )
-
-
-def leaves_markers(
-    fit: "GaussNewtonSolver",
-    residual_m: Float[Array, "frame marker"],
-    joint: int,
-    min_markers: int = 1,
-) -> Bool[Array, " frame"]:
-    """Return in which frames most of a joint's markers are far from where it has them.
-
-    Args:
-        fit: The solver.
-        residual_m: Distance of every marker from its model position, in metres.
-        joint: Number of a joint that moves.
-        min_markers: Least number of its markers that must be seen.
-    """
-    node = fit.nodes.node_of_joint[joint]
-    own = residual_m[:, slice(*fit.targets.start[node : node + 2])]
-    n_far, n_seen = (own > MAX_RMS_RESIDUAL_M).sum(axis=1), np.isfinite(own).sum(axis=1)
-    return np.asarray((2 * n_far > n_seen) & (n_seen >= min_markers))
 
 
 def unseen_joints(motion: Motion) -> Iterator[Finding]:

@@ -22,7 +22,7 @@ from marey.motion import Motion
 from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.numerics.robust import runs
 from marey.numerics.thresholds import CERTAIN_SD
-from marey.pose.options import PoseOptions
+from marey.pose.options import MAX_RMS_RESIDUAL_M, PoseOptions
 from marey.pose.reference import warp_time
 from marey.pose.retarget import local_rotations, retarget
 from marey.pose.trace import PoseTrace
@@ -110,6 +110,25 @@ class PoseSolver:
         return marker_residuals(
             self.targets, self.nodes.tree, points, trace.root, trace.q
         )
+
+    def leaves_markers(
+        self,
+        residual_m: Float[Array, "frame marker"],
+        joint: int,
+        min_markers: int = 1,
+    ) -> Bool[Array, " frame"]:
+        """Return in which frames a joint is far from most of its markers.
+
+        Args:
+            residual_m: Distance of every marker from its model position, in metres.
+            joint: Number of a joint that moves.
+            min_markers: Least number of its markers that must be seen.
+        """
+        node = self.nodes.node_of_joint[joint]
+        own = residual_m[:, slice(*self.targets.start[node : node + 2])]
+        n_seen = np.isfinite(own).sum(axis=1)
+        n_far = (own > MAX_RMS_RESIDUAL_M).sum(axis=1)
+        return np.asarray((2 * n_far > n_seen) & (n_seen >= min_markers))
 
     def motion(self, take: Take, trace: PoseTrace) -> Motion:
         """Return the motion of a trace, on the clock of its take."""

@@ -14,18 +14,20 @@ from marey.articulated.targets import (
     recording_of,
 )
 from marey.motion import Motion
-from marey.numerics import Array, Bool, Float, Int, geometry
+from marey.numerics import Array, Bool, Float, Int
 from marey.numerics.robust import column_medians, normal_length_quantile
 from marey.numerics.thresholds import (
-    MIN_POSE_POINTS,
     OUTLIER_SD,
     SAMPLE_FRAMES,
     VELOCITY_TIME_S,
 )
 from marey.options import options_from
-from marey.pose.both_ways import bridge_gaps, choose_by_limb
-from marey.pose.findings import leaves_markers, pose_findings
-from marey.pose.gauss_newton.halves import track_sequences
+from marey.pose.findings import pose_findings
+from marey.pose.gauss_newton.directions import (
+    solve_both_ways,
+    split_order,
+    track_both_ways,
+)
 from marey.pose.gauss_newton.smoothing import smooth_poses
 from marey.pose.options import (
     MAX_RMS_RESIDUAL_M,
@@ -42,11 +44,6 @@ from marey.take import Take
 if TYPE_CHECKING:
     from marey.pose.gauss_newton.track_kernel import TrackSettings, TrackState
 
-
-WIDE_OUTLIER = 3.0
-"""Scale of the loss while minima are searched, as a multiple of `outlier`. Higher loses
-fewer limbs, and lets gross errors draw the pose. Chosen on generated people, where 3
-and 4 do equally well, and gross errors draw poses from 6 on."""
 
 MAX_ITERATIONS_RETRY = 100
 """Largest number of steps of every attempt after the first, in each frame."""
@@ -107,14 +104,6 @@ def solve(
     if chosen.smooth > 0.0:
         trace = fit.smooth(recording, trace)
     return fit.motion(take, trace), pose_findings(take, fit, trace)
-
-
-def split_order(
-    order: Int[Array, " frame"],
-) -> tuple[Int[Array, " some"], Int[Array, " others"]]:
-    """Return the frames from the first good one on, and those before it backwards."""
-    n_forward = len(order) - int(order[0])
-    return order[:n_forward], order[n_forward:]
 
 
 class GaussNewtonSolver(PoseSolver):
@@ -198,7 +187,7 @@ class GaussNewtonSolver(PoseSolver):
             self.settings = settings._replace(robust=robust)
             if not robust:
                 self._set_scales(np.full(len(self.matches.marker), np.inf))
-            self._update_scales(sample, self._track_sample(sample))
+            self.update_scales(sample, self._track_sample(sample))
         self.settings = settings
 
     def _sample_frames(self, recording: Recording) -> Int[Array, " some"]:
@@ -215,10 +204,10 @@ class GaussNewtonSolver(PoseSolver):
     def _track_sample(self, sample: Recording) -> tuple[PoseTrace, ...]:
         """Return the poses of a sample, tracked in one direction of time or in both."""
         if self.options.both_ways:
-            return self.track_both_ways(sample)
+            return track_both_ways(self, sample)
         return (self.track(sample, self.frame_order(sample)),)
 
-    def _update_scales(
+    def update_scales(
         self, recording: Recording, solutions: tuple[PoseTrace, ...]
     ) -> None:
         """Estimate the scale of every marker's residual in the best of solutions."""
@@ -247,7 +236,7 @@ class GaussNewtonSolver(PoseSolver):
     def solve_take(self, recording: Recording) -> PoseTrace:
         """Return the poses of all frames of a take."""
         if self.options.both_ways:
-            return self._solve_both_ways(recording)
+            return solve_both_ways(self, recording)
         order = self.frame_order(recording)
         if self.options.adapt:
             self.estimate_scales(recording)
@@ -256,111 +245,13 @@ class GaussNewtonSolver(PoseSolver):
             trace = self._correct_start(recording, trace, int(order[0]))
         return self._blend_before_reappearance(trace)
 
-    def _solve_both_ways(self, recording: Recording) -> PoseTrace:
-        """Return poses that do not depend on the direction of time.
-
-        The take is tracked forward and backward with a wide loss, whose basins of
-        attraction are wide. The scales of markers are then estimated from all frames,
-        limbs keep to the cheaper solution, every frame moves to its minimum of the
-        loss at its proper scale, unless a joint drops most of its markers there, and
-        unseen limbs pass from one solution to the other.
-        """
-        if self.options.adapt:
-            self.estimate_scales(recording)
-        self._scale_loss(WIDE_OUTLIER)
-        forward, backward = self.track_both_ways(recording)
-        self._scale_loss(1.0 / WIDE_OUTLIER)
-        if self.options.adapt:
-            self._update_scales(recording, (forward, backward))
-        solutions, prior = (forward, backward), self.settings.prior
-        best = choose_by_limb(self, recording, solutions, prior)
-        start = self._refine(recording, best)
-        lost = self._lost_frames(recording[0], best)
-        if len(lost):
-            alone = self._track_alone(recording, lost, best)
-            best = choose_by_limb(self, recording, (best, alone), prior)
-            start = self._refine(recording, best)
-        self._regain_markers(recording, best, start)
-        frames = bridge_gaps(self, recording, forward, backward, best)
-        best.q[frames] = self.within_limits(best.q[frames])
-        best.info[:, 3] += forward.info[:, 3] + backward.info[:, 3]
-        return best.continuous()
-
-    def _track_alone(
-        self, recording: Recording, frames: Int[Array, " some"], trace: PoseTrace
-    ) -> PoseTrace:
-        """Return the trace with some frames solved from scratch, each by itself.
-
-        Both directions of time may lead a limb away from its markers.
-        """
-        alone, first = trace.copy(), np.zeros(1, dtype=np.int64)
-        self._scale_loss(WIDE_OUTLIER)
-        for frame in frames.tolist():
-            one = self.track((recording[0][[frame]], recording[1][[frame]]), first)
-            alone.q[frame], alone.root[frame] = one.q[0], one.root[0]
-        self._scale_loss(1.0 / WIDE_OUTLIER)
-        return alone.continuous()
-
-    def _regain_markers(
-        self, recording: Recording, trace: PoseTrace, start: tuple[Array, Array]
-    ) -> None:
-        """Let joints that leave most of three markers keep to the wide loss, in place.
-
-        Where skin moves all markers of a bone far, the loss at its proper scale is less
-        if most of them are dropped. Frames that the wide loss loses too stay.
-
-        Args:
-            recording: Positions and poses.
-            trace: Poses at minima of the loss at its proper scale.
-            start: The poses that these minima were searched from.
-        """
-        lost = self._lost_frames(recording[0], trace, MIN_POSE_POINTS)
-        if len(lost) == 0:
-            return
-        wide = PoseTrace(start[1], start[0], trace.info.copy())
-        self._scale_loss(WIDE_OUTLIER)
-        self.move_to_minima(recording, lost, wide, self.settings, start)
-        self._scale_loss(1.0 / WIDE_OUTLIER)
-        found = PoseTrace(wide.q[lost], wide.root[lost], wide.info[lost])
-        still = self._lost_frames(recording[0][lost], found, MIN_POSE_POINTS)
-        trace.replace_frames(np.delete(lost, still), wide)
-
-    def _lost_frames(
-        self,
-        points: Float[Array, "frame column _"],
-        trace: PoseTrace,
-        min_markers: int = 1,
-    ) -> Int[Array, " some"]:
-        """Return the frames in which a joint leaves most of its markers.
-
-        Of joints that show this number of markers or more: one or two may be gross
-        errors.
-        """
-        residual_m = self.marker_residuals(points, trace)
-        lost = [
-            leaves_markers(self, residual_m, joint, min_markers)
-            for joint in self.nodes.moving_joints.tolist()
-        ]
-        return np.flatnonzero(np.any(lost, axis=0))
-
-    def _scale_loss(self, factor: float) -> None:
+    def scale_loss(self, factor: float) -> None:
         """Multiply all scales of the Geman-McClure loss by a factor."""
         targets = self.targets
         self.targets = targets._replace(
             softness=targets.softness / factor**2,
             sensor_softness=targets.sensor_softness / factor**2,
         )
-
-    def track_both_ways(self, recording: Recording) -> tuple[PoseTrace, PoseTrace]:
-        """Return the poses tracked forward, and those tracked backward."""
-        reverse = recording[0][::-1], recording[1][::-1]
-        onward = split_order(self.frame_order(recording))
-        back = split_order(self.frame_order(reverse))
-        last = len(recording[0]) - 1
-        forward, backward = self._track_orders(
-            recording, (onward, (last - back[0], last - back[1]))
-        )
-        return forward, backward
 
     def _correct_start(
         self, recording: Recording, trace: PoseTrace, first: int
@@ -393,28 +284,6 @@ class GaussNewtonSolver(PoseSolver):
             self.state.velocity[:] = 0.0
         self.reset()
         return trace.continuous()
-
-    def _track_orders(
-        self, recording: Recording, orders: Sequence[tuple[Array, Array]]
-    ) -> list[PoseTrace]:
-        """Return the poses of all frames for each of several orders, side by side.
-
-        An order has two parts. The second one begins at the first pose of the first,
-        at zero velocity.
-        """
-        n, states = len(recording[0]), self.start_states()
-        trace = PoseTrace.empty(n * len(orders), len(self.nodes.tree.parent))
-        for part in range(2):
-            streams = [k * n + order[part] for k, order in enumerate(orders)]
-            track_sequences(self, recording, streams, trace, states)
-            for k, (first, _) in enumerate(orders):
-                slot = k * n + first[0]
-                states.root[k], states.q[k] = trace.root[slot], trace.q[slot]
-            states.velocity[:] = 0.0
-        rows = [slice(k * n, k * n + n) for k in range(len(orders))]
-        for r in rows:
-            trace.q[r] = geometry.quat_continuous(trace.q[r])
-        return [PoseTrace(trace.q[r], trace.root[r], trace.info[r]) for r in rows]
 
     def start_states(self) -> "TrackState":
         """Return states without a pose, one per lane."""
@@ -495,7 +364,7 @@ class GaussNewtonSolver(PoseSolver):
         streams = np.array_split(order, len(states.root))
         self.run_streams(recording, streams, trace, given, paths, states)
 
-    def _refine(
+    def refine(
         self, recording: Recording, trace: PoseTrace
     ) -> tuple[Float[Array, "frame 3"], Float[Array, "frame node 4"]]:
         """Move every frame to the minimum nearest to its pose, in place.
