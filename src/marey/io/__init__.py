@@ -22,17 +22,12 @@ from marey.io.atomic import check_target, write_atomic
 from marey.io.content import IN_TABLES, choose_content, content_of
 from marey.io.content import Content as Content
 from marey.io.content import usual_content as usual_content
-from marey.io.contract import (
-    File,
-    Format,
-    Output,
-    QuantityTable,
-    ReadOptions,
-    WriteOptions,
-)
+from marey.io.contract import Format, Output, QuantityTable
 from marey.io.contract import motion_as_take as motion_as_take
 from marey.io.conventions import Conventions, apply_conventions
+from marey.io.file import File
 from marey.io.losses import find_losses
+from marey.io.options import ReadOptions, WriteOptions
 from marey.io.renaming import rename_thing
 from marey.io.scene import BodyMesh as BodyMesh
 from marey.io.scene import build_body_mesh as build_body_mesh
@@ -241,7 +236,7 @@ def write(
         provenance=provenance or {},
         suffix=path.suffix.lower(),
     )
-    options.check_shown(chosen)
+    chosen.check_shown(options)
     conventions = Conventions(
         rest=rest, root_on_ground=root_on_ground, rate=rate, frames=frames
     )

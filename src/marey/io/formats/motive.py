@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from marey.io.contract import Facts, File, Format
+from marey.io.contract import Format
+from marey.io.file import Facts, File
 from marey.io.text import numbers, timing
 from marey.io.text.encoding import decode_text, normalize_text
 from marey.io.text.names import name_all, split_subjects

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from marey.io.contract import Facts, File, Format
+from marey.io.contract import Format
+from marey.io.file import Facts, File
 from marey.io.text import names, numbers, timing
 from marey.io.text.encoding import decode_text, normalize_text
 from marey.io.text.header import TableHeader

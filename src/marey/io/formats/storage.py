@@ -19,9 +19,11 @@ from typing import Any
 import numpy as np
 
 from marey.io import contract
-from marey.io.contract import Facts, File, Format, Output, WriteOptions
+from marey.io.contract import Format, Output
+from marey.io.file import Facts, File
 from marey.io.formats import osim
 from marey.io.losses import find_losses
+from marey.io.options import WriteOptions
 from marey.io.text import numbers, timing
 from marey.io.text.encoding import decode_text, normalize_text
 from marey.io.text.header import TableHeader, delimiter_of, split_cells

@@ -14,7 +14,9 @@ from typing import NoReturn
 
 import numpy as np
 
-from marey.io.contract import Facts, File, Format, Output, WriteOptions
+from marey.io.contract import Format, Output
+from marey.io.file import Facts, File
+from marey.io.options import WriteOptions
 from marey.io.text import names, numbers, timing
 from marey.io.text.encoding import decode_text, normalize_text
 from marey.io.text.header import HEAD_BYTES, TableHeader, delimiter_of, split_cells

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from marey.io.contract import File, WriteOptions
+from marey.io.file import File
+from marey.io.options import WriteOptions
 
 
 def unique_names(file: File, names: Sequence[str], kind: str) -> tuple[str, ...]:

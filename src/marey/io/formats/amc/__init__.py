@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from marey.io.contract import Facts, File, Format
+from marey.io.contract import Format
+from marey.io.file import Facts, File
 from marey.io.formats.asf import read as acclaim
 from marey.io.formats.asf.read import ROOT, AsfFile, AsfSkeleton
 from marey.io.formats.asf.write import write_motion

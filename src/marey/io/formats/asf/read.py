@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marey.io.contract import File
+from marey.io.file import File
 from marey.io.segment_tree import KINDS
 from marey.io.text.encoding import decode_text
 from marey.io.text.names import make_unique

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from marey.errors import FormatError
-from marey.io.contract import File
+from marey.io.file import File
 from marey.io.formats.c3d.data import read_analog, read_points, read_poses
 from marey.io.formats.c3d.encoding import PROCESSORS, C3dEncoding, Processor
 from marey.io.formats.c3d.layout import C3dHeader, C3dLayout, decide_layout

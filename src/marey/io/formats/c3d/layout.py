@@ -12,7 +12,7 @@ from math import isclose, isfinite
 from operator import eq
 from typing import Any
 
-from marey.io.contract import File
+from marey.io.file import File
 from marey.io.formats.c3d.encoding import C3dEncoding
 from marey.io.formats.c3d.parameters import BLOCK, C3dParameters
 

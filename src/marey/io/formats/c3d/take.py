@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from marey.io.contract import Facts, File
+from marey.io.file import Facts, File
 from marey.io.formats.c3d import computed as computing
 from marey.io.formats.c3d import data
 from marey.io.formats.c3d import file as files

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from marey.errors import DataError, MissingExtraError
-from marey.io.contract import Facts, File, Format
+from marey.io.contract import Format
+from marey.io.file import Facts, File
 from marey.io.text.names import name_all, split_subjects
 from marey.numerics import Float
 from marey.take import Take

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from marey.io.contract import Facts, File
+from marey.io.file import Facts, File
 from marey.io.formats.journal.blocks import (
     BLOCK,
     END,

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from marey.io import contract
-from marey.io.contract import Facts, File, Format
+from marey.io.contract import Format
+from marey.io.file import Facts, File
 from marey.io.text import numbers
 from marey.io.text.encoding import decode_text, normalize_text
 from marey.io.text.names import split_subjects, unique_names
