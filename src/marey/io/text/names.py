@@ -63,18 +63,6 @@ def name_all(
     return unique_names(file, named, kind)
 
 
-def split_subjects(names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return labels and subjects: "JOE:RTHI" is the label RTHI of the subject JOE."""
-    parts = [split_subject(name) for name in names]
-    return tuple(label for _, label in parts), tuple(subject for subject, _ in parts)
-
-
-def split_subject(name: str) -> tuple[str, str]:
-    """Return subject and label of a name; a name without one of them is a label."""
-    subject, _, label = name.rpartition(":")
-    return (subject, label) if subject and label else ("", name)
-
-
 def printable_name(name: str, forbidden: str = "") -> str:
     """Return a name that fits on one line; "_" replaces other characters.
 
