@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 import marey
 from marey.errors import DataError, FormatError
-from marey.io.contract import SNIFF_BYTES, File, ReadOptions, WriteOptions
+from marey.io.contract import SNIFF_BYTES
+from marey.io.file import File
 from marey.io.formats.c3d import FORMAT, load, sniff
 from marey.io.formats.c3d.encoding import C3dEncoding
 from marey.io.formats.c3d.parameters import C3dParameters, parse_parameters
+from marey.io.options import ReadOptions, WriteOptions
 from marey.take import Analog, Event, Source, Take
 
 

@@ -8,8 +8,9 @@ import pytest
 from c3d_oracles import c3d_bytes, mutated
 
 from marey.errors import FormatError
-from marey.io.contract import File, ReadOptions, WriteOptions
+from marey.io.file import File
 from marey.io.formats.c3d import FORMAT
+from marey.io.options import ReadOptions, WriteOptions
 from marey.numerics import geometry
 from marey.take import Take
 

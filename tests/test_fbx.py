@@ -11,9 +11,9 @@ import pytest
 import marey
 from marey import synth
 from marey.errors import DataError, OptionError
-from marey.io.contract import WriteOptions
 from marey.io.formats import fbx
 from marey.io.formats.fbx import records
+from marey.io.options import WriteOptions
 from marey.io.scene import build_scene
 from marey.io.units_axes import points_from_file
 from marey.report import Report

@@ -10,9 +10,9 @@ import pytest
 import staged
 
 import marey
-from marey.io.contract import WriteOptions
 from marey.io.formats.gltf import write_scene
 from marey.io.formats.gltf.document import MAX_FRAMES, build_document
+from marey.io.options import WriteOptions
 from marey.io.scene import MarkerTracks, Scene, SceneTake, build_body_mesh
 from marey.io.units_axes import points_to_file
 

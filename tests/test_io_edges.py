@@ -355,7 +355,7 @@ def test_a_figure_of_endless_joints_is_refused(
 def test_a_large_xml_is_refused_unread(tmp_path, monkeypatch):
     path = tmp_path / "big.mvnx"
     path.write_bytes(foreign.FILES["mvnx"])
-    monkeypatch.setattr("marey.io.xml.MAX_FILE_BYTES", 100)
+    monkeypatch.setattr("marey.io.text.xml.MAX_FILE_BYTES", 100)
     with pytest.raises(marey.FormatError, match="at most 100 bytes"):
         marey.read(path)
 

@@ -269,7 +269,7 @@ def test_an_entity_nobody_declared_is_refused(rng, tmp_path):
     ],
 )
 def test_deep_and_endless_trees_are_refused(rng, padding, says, tmp_path, monkeypatch):
-    monkeypatch.setattr("marey.io.xml.MAX_ELEMENTS", 4000)
+    monkeypatch.setattr("marey.io.text.xml.MAX_ELEMENTS", 4000)
     text = body(rng).text().replace("<subject", f"{padding}<subject")
     with pytest.raises(marey.FormatError, match=says):
         marey.read(saved(tmp_path, text))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import marey
-from marey.io.contract import File
+from marey.io.file import File
 from marey.io.text.numbers import (
     BLANK,
     NAN,

@@ -205,7 +205,7 @@ def test_without_pyarrow_the_message_holds_the_pip_line(tmp_path, monkeypatch):
     ):
         marey.read(path)
     with pytest.raises(marey.MissingExtraError, match="pyarrow"):
-        parquet.FORMAT.write_take(samples.take(), marey.io.contract.WriteOptions())
+        parquet.FORMAT.write_take(samples.take(), marey.io.options.WriteOptions())
 
 
 def test_the_format_is_known_without_importing_pyarrow():

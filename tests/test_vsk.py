@@ -6,7 +6,7 @@ from damage import survive
 from scipy.spatial.transform import Rotation
 
 import marey
-from marey.io.contract import File
+from marey.io.file import File
 from marey.io.formats import vsk
 from marey.io.units_axes import rotation_to_z_up
 

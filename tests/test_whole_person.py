@@ -8,12 +8,8 @@ import pytest
 
 import marey
 from marey import synth
-from marey.anatomy.whole_person import (
-    bend_toes,
-    complete_motion,
-    complete_person,
-    observed_part,
-)
+from marey.anatomy.toes import bend_toes
+from marey.anatomy.whole_person import complete_motion, complete_person, observed_part
 
 LIMBS = [
     "Shoulder",

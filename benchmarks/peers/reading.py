@@ -15,7 +15,7 @@ import marey
 from benchmarks.harness.task import Figure, Row, Setting, Spread
 from benchmarks.harness.timing import MIB, invert, peak_memory, time_call
 from benchmarks.peers.runner import run_peers
-from marey.io.contract import File
+from marey.io.file import File
 from marey.io.formats import c3d
 
 HEADLINE = "MB/s"

@@ -17,7 +17,7 @@ import numpy as np
 import marey
 from benchmarks.harness.task import Figure, Row, Setting
 from benchmarks.harness.timing import invert, scale, time_call
-from marey.io.contract import File
+from marey.io.file import File
 from marey.io.formats import bvh, trc
 from marey.io.formats.amc import read_frames
 from marey.io.formats.asf.read import read_asf

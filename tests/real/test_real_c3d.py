@@ -5,8 +5,9 @@ import pytest
 from c3d_oracles import facts, read_elsewhere
 
 from marey.errors import FormatError
-from marey.io.contract import File, ReadOptions, WriteOptions
+from marey.io.file import File
 from marey.io.formats.c3d import FORMAT, load
+from marey.io.options import ReadOptions, WriteOptions
 from marey.numerics import geometry
 
 # Where we differ from the manifest, which took its facts from ezc3d and py-c3d:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import marey
-from marey.io.contract import File
+from marey.io.file import File
 from marey.io.formats import vsk
 
 # Joint of the BVH for each segment of the MVNX.

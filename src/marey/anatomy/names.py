@@ -5,7 +5,7 @@ A joint has the name of the body that it moves. A name may begin with the subjec
 as in "JOE:Hips". All other modules take names, sides and limbs from here.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 HIPS, SPINE, CHEST, UPPER_CHEST = "Hips", "Spine", "Chest", "UpperChest"
 NECK, HEAD, TAIL = "Neck", "Head", "Tail"
@@ -41,9 +41,26 @@ def without_side(name: str) -> str:
     return name.removeprefix(side_of(name))
 
 
+def subject_of(name: str) -> str:
+    """Return the subject that a name begins with: "JOE" for "JOE:Hips", else ""."""
+    return name.rpartition(":")[0]
+
+
 def without_subject(name: str) -> str:
     """Return the name without its subject: "Hips" for "JOE:Hips"."""
     return name.rpartition(":")[2]
+
+
+def split_subjects(names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return labels and subjects: "JOE:RTHI" is the label RTHI of the subject JOE."""
+    parts = [split_subject(name) for name in names]
+    return tuple(label for _, label in parts), tuple(subject for subject, _ in parts)
+
+
+def split_subject(name: str) -> tuple[str, str]:
+    """Return subject and label of a name; a name without one of them is a label."""
+    subject, _, label = name.rpartition(":")
+    return (subject, label) if subject and label else ("", name)
 
 
 def mirror_name(name: str) -> str:

@@ -224,12 +224,12 @@ def check_flatness(take: Take, *, has_people: bool) -> Take:
 
 def _large_step(take: Take) -> float:
     """Return the step from frame to frame that most are smaller than, in metres."""
-    steps = []
-    for positions in (take.points, take.T_world_sensor[..., :3, 3]):
-        for frames in frame_blocks(take.n_frames - 1):
-            with_next = positions[frames.start : frames.stop + 1]
-            steps.append(geometry.lengths(np.diff(with_next, axis=0)).ravel())
-    step = np.concatenate(steps)
+    positions = take.positions
+    steps = [
+        geometry.lengths(np.diff(positions[block.start : block.stop + 1], axis=0))
+        for block in frame_blocks(take.n_frames - 1)
+    ]
+    step = np.concatenate(steps).ravel()
     step = step[np.isfinite(step)]
     return float(np.quantile(step, MOST)) if len(step) else 0.0
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from marey.anatomy.names import without_subject
 from marey.cleaning.repairs import record_repair, repair_warning
 from marey.report import Finding, mark_name
 from marey.take import Take
@@ -56,7 +57,7 @@ def _pose_bytes(take: Take, name: str) -> bytes:
 
 def _is_world(take: Take, name: str) -> bool:
     """Return whether a sensor is called the world and is always at its origin."""
-    if "world" not in name.rpartition(":")[2].lower():
+    if "world" not in without_subject(name).lower():
         return False
     if name not in take.sensor_names:
         return True

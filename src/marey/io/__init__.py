@@ -16,27 +16,23 @@ from typing import Any
 
 import numpy as np
 
-from marey.errors import DataError, FormatError, OptionError, reason
-from marey.io import contract, registry
+from marey.errors import DataError, FormatError, OptionError
+from marey.io import registry
 from marey.io.atomic import check_target, write_atomic
 from marey.io.content import IN_TABLES, choose_content, content_of
 from marey.io.content import Content as Content
 from marey.io.content import usual_content as usual_content
-from marey.io.contract import (
-    File,
-    Format,
-    Output,
-    QuantityTable,
-    ReadOptions,
-    WriteOptions,
-)
+from marey.io.contract import Format, Output, QuantityTable
 from marey.io.contract import motion_as_take as motion_as_take
 from marey.io.conventions import Conventions, apply_conventions
+from marey.io.file import File
 from marey.io.losses import find_losses
+from marey.io.options import ReadOptions, WriteOptions
+from marey.io.registry import format_for_suffix as format_for_suffix
+from marey.io.registry import recognise as recognise
 from marey.io.renaming import rename_thing
 from marey.io.scene import BodyMesh as BodyMesh
 from marey.io.scene import build_body_mesh as build_body_mesh
-from marey.io.text.encoding import BYTE_ORDER_MARKS, normalize_text
 from marey.motion import Motion
 from marey.report import Finding
 from marey.skeleton import Skeleton
@@ -231,7 +227,9 @@ def write(
         OutputError: If the folder is missing or the disk is full.
     """
     path = Path(path)
-    chosen = _find_format(format) if format != "auto" else format_for_suffix(path)
+    chosen = (
+        registry.format_by_name(format) if format != "auto" else format_for_suffix(path)
+    )
     options = WriteOptions(
         unit=unit,
         up=up,
@@ -241,7 +239,7 @@ def write(
         provenance=provenance or {},
         suffix=path.suffix.lower(),
     )
-    options.check_shown(chosen)
+    chosen.check_shown(options)
     conventions = Conventions(
         rest=rest, root_on_ground=root_on_ground, rate=rate, frames=frames
     )
@@ -324,60 +322,6 @@ def _input_paths(thing: Noun) -> tuple[str, ...]:
     return () if isinstance(thing, Skeleton) else (thing.source.path,)
 
 
-def recognise(path: str | PathLike[str], needs: Sequence[str] = ()) -> Format:
-    """Return the format of a file by its content.
-
-    Args:
-        path: The file.
-        needs: Prefer a format that has one of these readers.
-
-    Raises:
-        FormatError: If there is no such file or no format knows it.
-    """
-    path = Path(path)
-    head = _read_head(path)
-    # Of several formats that recognise the content, prefer the one with this suffix.
-    likely = _able(registry.formats_with_suffix(path.name), head, needs)
-    able = likely or _able(registry.formats(), head, needs)
-    if able:
-        return able[0]
-    matches = _able(registry.formats(), head, ())
-    if matches:
-        raise _missing_content_error(path, matches[0], needs[0])
-    if not head:
-        raise FormatError(path, expected="a recording", found="an empty file")
-    known = (f.name for f in registry.formats() if f.reads)
-    raise FormatError(
-        path,
-        expected=f"one of the formats {', '.join(known)}",
-        found=f"{len(head)} bytes that none of them knows: {head[:16]!r}",
-    )
-
-
-def _able(
-    candidates: Sequence[Format], head: bytes, needs: Sequence[str]
-) -> list[Format]:
-    """Return the formats that know the content and have one of the readers."""
-    return [
-        known
-        for known in candidates
-        if (not needs or any(getattr(known, need) for need in needs))
-        and known.sniff(head)
-    ]
-
-
-def _missing_content_error(path: Path, found: Format, need: str) -> FormatError:
-    """Return the error of a file whose format holds something else."""
-    readers = ("read_take", "read_motion", "read_skeleton")
-    able = " or ".join(name for name in readers if getattr(found, name))
-    return FormatError(
-        path,
-        expected=f"a file that holds a {need.removeprefix('read_')}",
-        found=f"{found.title}, which does not: {able or 'nothing'} reads it",
-        format=found.name,
-    )
-
-
 def _open(
     path: str | PathLike[str], name: str, options: ReadOptions, needs: Sequence[str]
 ) -> tuple[File, Format]:
@@ -385,54 +329,12 @@ def _open(
     if name == "auto":
         found = recognise(path, needs)
     else:
-        found = _find_format(name)
-        _read_head(Path(path))
+        found = registry.format_by_name(name)
+        registry.read_head(Path(path))
         if not any(getattr(found, need) for need in needs):
             what = needs[0].removeprefix("read_")
             raise OptionError("format", found=name, needed=f"one that holds a {what}")
     return File(Path(path), found.name, options), found
-
-
-def _read_head(path: Path) -> bytes:
-    """Return the first bytes of a file as UTF-8, to recognise its format."""
-    if not path.exists():
-        raise FormatError(path, expected="a file", found="nothing at this path")
-    if not path.is_file():
-        raise FormatError(path, expected="a file", found="a folder or device")
-    try:
-        with path.open("rb") as handle:
-            head = handle.read(contract.SNIFF_BYTES)
-    except OSError as error:
-        expected = "a readable file"
-        raise FormatError(path, expected=expected, found=reason(error)) from error
-    marked = head.startswith(BYTE_ORDER_MARKS)
-    return normalize_text(head) if marked else head
-
-
-def _find_format(name: str) -> Format:
-    for known in registry.formats():
-        if known.name == name:
-            return known
-    names = ", ".join(known.name for known in registry.formats())
-    raise OptionError("format", found=name, needed=f"one of {names}")
-
-
-def format_for_suffix(path: Path) -> Format:
-    """Return the format that a file to be written asks for by its suffix.
-
-    Raises:
-        OptionError: If no format has it.
-        MissingExtraError: If an optional package that it needs is not installed.
-    """
-    # A format that is only read may share its suffix with one that is written.
-    for known in registry.formats_with_suffix(path.name):
-        if known.writes:
-            if known.import_packages is not None:
-                known.import_packages()
-            return known
-    able = (known for known in registry.formats() if known.writes)
-    suffixes = ", ".join(suffix for known in able for suffix in known.suffixes)
-    raise OptionError("path", found=path.name, needed=f"a suffix out of {suffixes}")
 
 
 def _render(

@@ -7,7 +7,8 @@ import numpy as np
 from marey.anatomy import names as vrm
 from marey.anatomy.name_schemes import recognise_joints
 from marey.errors import OptionError
-from marey.io.contract import Format, QuantityTable, WriteOptions, motion_as_take
+from marey.io.contract import Format, QuantityTable, motion_as_take
+from marey.io.options import WriteOptions
 from marey.motion import Motion
 from marey.skeleton import Skeleton
 from marey.solution import Solution

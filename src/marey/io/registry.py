@@ -1,10 +1,15 @@
-"""The formats that marey knows: built-in ones and those of other packages."""
+"""The formats that marey knows, and which of them a file has."""
 
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from os import PathLike
+from pathlib import Path
 
-from marey.io.contract import Format
+from marey.errors import FormatError, OptionError, reason
+from marey.io.contract import SNIFF_BYTES, Format
+from marey.io.text.encoding import BYTE_ORDER_MARKS, normalize_text
 from marey.motion import Motion
 from marey.solution import Solution
 from marey.take import Take
@@ -87,3 +92,111 @@ def formats_for(thing: Solution | Motion | Take) -> tuple[Format, ...]:
     if len(thing.subjects) == len(thing.takes) == 1:
         return tuple(f for f in formats() if f.writes)
     return tuple(f for f in formats() if f.write_solution and not f.one_subject)
+
+
+# --- the format of a file -------------------------------------------------------------
+
+
+def recognise(path: str | PathLike[str], needs: Sequence[str] = ()) -> Format:
+    """Return the format of a file by its content.
+
+    Args:
+        path: The file.
+        needs: Prefer a format that has one of these readers.
+
+    Raises:
+        FormatError: If there is no such file or no format knows it.
+    """
+    path = Path(path)
+    head = read_head(path)
+    # Of several formats that recognise the content, prefer the one with this suffix.
+    likely = _able(formats_with_suffix(path.name), head, needs)
+    able = likely or _able(formats(), head, needs)
+    if able:
+        return able[0]
+    matches = _able(formats(), head, ())
+    if matches:
+        raise _missing_content_error(path, matches[0], needs[0])
+    if not head:
+        raise FormatError(path, expected="a recording", found="an empty file")
+    known = (f.name for f in formats() if f.reads)
+    raise FormatError(
+        path,
+        expected=f"one of the formats {', '.join(known)}",
+        found=f"{len(head)} bytes that none of them knows: {head[:16]!r}",
+    )
+
+
+def _able(
+    candidates: Sequence[Format], head: bytes, needs: Sequence[str]
+) -> list[Format]:
+    """Return the formats that know the content and have one of the readers."""
+    return [
+        known
+        for known in candidates
+        if (not needs or any(getattr(known, need) for need in needs))
+        and known.sniff(head)
+    ]
+
+
+def _missing_content_error(path: Path, found: Format, need: str) -> FormatError:
+    """Return the error of a file whose format holds something else."""
+    readers = ("read_take", "read_motion", "read_skeleton")
+    able = " or ".join(name for name in readers if getattr(found, name))
+    return FormatError(
+        path,
+        expected=f"a file that holds a {need.removeprefix('read_')}",
+        found=f"{found.title}, which does not: {able or 'nothing'} reads it",
+        format=found.name,
+    )
+
+
+def read_head(path: Path) -> bytes:
+    """Return the first bytes of a file as UTF-8, to recognise its format.
+
+    Raises:
+        FormatError: If the file cannot be read.
+    """
+    if not path.exists():
+        raise FormatError(path, expected="a file", found="nothing at this path")
+    if not path.is_file():
+        raise FormatError(path, expected="a file", found="a folder or device")
+    try:
+        with path.open("rb") as handle:
+            head = handle.read(SNIFF_BYTES)
+    except OSError as error:
+        expected = "a readable file"
+        raise FormatError(path, expected=expected, found=reason(error)) from error
+    marked = head.startswith(BYTE_ORDER_MARKS)
+    return normalize_text(head) if marked else head
+
+
+def format_by_name(name: str) -> Format:
+    """Return the format of this name.
+
+    Raises:
+        OptionError: If there is none.
+    """
+    for known in formats():
+        if known.name == name:
+            return known
+    names = ", ".join(known.name for known in formats())
+    raise OptionError("format", found=name, needed=f"one of {names}")
+
+
+def format_for_suffix(path: Path) -> Format:
+    """Return the format that a file to be written asks for by its suffix.
+
+    Raises:
+        OptionError: If no format has it.
+        MissingExtraError: If an optional package that it needs is not installed.
+    """
+    # A format that is only read may share its suffix with one that is written.
+    for known in formats_with_suffix(path.name):
+        if known.writes:
+            if known.import_packages is not None:
+                known.import_packages()
+            return known
+    able = (known for known in formats() if known.writes)
+    suffixes = ", ".join(suffix for known in able for suffix in known.suffixes)
+    raise OptionError("path", found=path.name, needed=f"a suffix out of {suffixes}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marey.io.contract import File
+from marey.io.file import File
 from marey.io.text.names import make_unique
 from marey.numerics import Float, Int, geometry
 from marey.skeleton import Kind, Skeleton

@@ -26,7 +26,7 @@ import numpy as np
 
 from marey.errors import OptionError, reason
 from marey.io.atomic import write_atomic, writing
-from marey.io.contract import hash_file
+from marey.io.file import hash_file
 from marey.io.formats.html import replace_surrogates, to_json
 from marey.options import replace_options
 from marey.pipeline import SolveOptions

@@ -5,7 +5,7 @@ from os import PathLike
 from pathlib import Path
 
 from marey.errors import DataError
-from marey.io.contract import hash_file
+from marey.io.file import hash_file
 from marey.library.index import make_index
 from marey.library.records import PARTS, read_records
 

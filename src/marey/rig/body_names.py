@@ -2,7 +2,7 @@
 
 import re
 
-from marey.anatomy.names import FOOT, HAND, HIPS, TOES, without_subject
+from marey.anatomy.names import FOOT, HAND, HIPS, TOES, subject_of, without_subject
 from marey.anatomy.naming import Naming, NamingInput, find_names
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
@@ -44,7 +44,7 @@ def name_bodies(
         namings.append(naming)
         number = "" if len(tree.roots) == 1 else str(len(namings))
         for body, name in _sure_names(naming, n_markers).items():
-            subject = bodies.names[body].rpartition(":")[0] or number
+            subject = subject_of(bodies.names[body]) or number
             names[body] = f"{subject}:{name}".removeprefix(":")
     return bodies.rename(names), namings
 

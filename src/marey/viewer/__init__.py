@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from marey.errors import FormatError, MissingExtraError, OptionError
 from marey.io import write
-from marey.io.contract import ReadOptions
 from marey.io.formats.html import replace_surrogates, scene_title
+from marey.io.options import ReadOptions
 from marey.live import Stream
 from marey.motion import Motion
 from marey.solution import Solution

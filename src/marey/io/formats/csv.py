@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 
 from marey.io import contract
-from marey.io.contract import Facts, File, Format, Output, QuantityTable, WriteOptions
+from marey.io.contract import Format, Output, QuantityTable
+from marey.io.file import Facts, File
+from marey.io.options import WriteOptions
 from marey.io.text import numbers
 from marey.io.text import take as tables
 from marey.io.text.columns import TableColumns, TableItem

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from marey.io import segment_tree
-from marey.io.contract import Facts, File, Format
+from marey.io.contract import Format
+from marey.io.file import Facts, File
 from marey.io.segment_tree import SegmentTree
 from marey.io.text.encoding import decode_text, normalize_text
 from marey.io.text.header import split_cells

@@ -17,10 +17,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from marey.io.contract import Facts, File, Format
+from marey.anatomy.names import split_subjects, subject_of, without_subject
+from marey.io.contract import Format
+from marey.io.file import Facts, File
 from marey.io.text import numbers, timing
 from marey.io.text.encoding import decode_text, normalize_text
-from marey.io.text.names import name_all, split_subjects
+from marey.io.text.names import name_all
 from marey.io.text.rotations import rotations_from_quaternions
 from marey.io.units_axes import parse_unit
 from marey.numerics import geometry
@@ -293,9 +295,9 @@ def _labels(
 def _sensor_names(file: File, sensors: Sequence[MotiveEntry]) -> tuple[str, ...]:
     """Return names, without the skeleton's where there is but one skeleton."""
     names = [entry.name for entry in sensors]
-    skeletons = {name.rpartition(":")[0] for name in names} - {""}
+    skeletons = {subject_of(name) for name in names} - {""}
     if len(skeletons) == 1:
-        names = [name.rpartition(":")[2] for name in names]
+        names = [without_subject(name) for name in names]
     return name_all(file, names, len(names), "sensor")
 
 

@@ -15,15 +15,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from marey.io import segment_tree
-from marey.io.contract import Facts, File, Format
+from marey.io.contract import Format
+from marey.io.file import Facts, File
 from marey.io.segment_tree import SegmentTree, build_segment_tree
 from marey.io.text import numbers
 from marey.io.text.names import make_unique
 from marey.io.text.numbers import MAX_NUMBER, parse_stream
 from marey.io.text.rotations import rotations_from_quaternions
 from marey.io.text.timing import decide_rate
+from marey.io.text.xml import XmlElement, parse_xml
 from marey.io.units_axes import metres_per_unit, rotation_to_z_up
-from marey.io.xml import XmlElement, parse_xml
 from marey.motion import Motion
 from marey.numerics import Float, geometry
 from marey.skeleton import Kind, Skeleton

@@ -23,7 +23,9 @@ import numpy as np
 from marey.bodies import Bodies
 from marey.errors import DataError
 from marey.io import contract
-from marey.io.contract import Facts, File, Format, Output, WriteOptions
+from marey.io.contract import Format, Output
+from marey.io.file import Facts, File
+from marey.io.options import WriteOptions
 from marey.io.units_axes import parse_unit
 from marey.joint_fits import JointFits
 from marey.motion import Contact, Motion

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from marey.errors import import_extra
-from marey.io.contract import File, Format, Output, QuantityTable, WriteOptions
+from marey.io.contract import Format, Output, QuantityTable
+from marey.io.file import File
+from marey.io.options import WriteOptions
 from marey.io.text import take as tables
 from marey.numerics import Float
 from marey.take import Take

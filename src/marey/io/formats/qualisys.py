@@ -17,7 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from marey.io.contract import Facts, File, Format
+from marey.anatomy.names import split_subjects
+from marey.io.contract import Format
+from marey.io.file import Facts, File
 from marey.io.text import names, numbers, timing
 from marey.io.text.encoding import decode_text, normalize_text
 from marey.io.text.header import TableHeader
@@ -224,7 +226,7 @@ def _markers(
         "{} positions are exactly zero: taken as not seen",
         severity="info",
     )
-    labels, subjects = names.split_subjects([labels[i] for i in keep])
+    labels, subjects = split_subjects([labels[i] for i in keep])
     return {"points": points, "labels": labels, "subjects": subjects}, times
 
 

@@ -6,7 +6,9 @@ from typing import Any, get_args
 import numpy as np
 
 from marey.errors import DataError
-from marey.io.contract import File, Format, Output, WriteOptions
+from marey.io.contract import Format, Output
+from marey.io.file import File
+from marey.io.options import WriteOptions
 from marey.io.text.encoding import decode_text
 from marey.skeleton import Kind, Skeleton
 

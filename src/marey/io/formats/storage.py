@@ -18,14 +18,17 @@ from typing import Any
 
 import numpy as np
 
+from marey.anatomy.names import split_subjects
 from marey.io import contract
-from marey.io.contract import Facts, File, Format, Output, WriteOptions
+from marey.io.contract import Format, Output
+from marey.io.file import Facts, File
 from marey.io.formats import osim
 from marey.io.losses import find_losses
+from marey.io.options import WriteOptions
 from marey.io.text import numbers, timing
 from marey.io.text.encoding import decode_text, normalize_text
 from marey.io.text.header import TableHeader, delimiter_of, split_cells
-from marey.io.text.names import split_subjects, unique_names
+from marey.io.text.names import unique_names
 from marey.io.text.rotations import rotations_from_quaternions
 from marey.io.text.take import marker_table
 from marey.io.units_axes import parse_unit

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from marey.io.contract import Facts, File, Format
+from marey.io.contract import Format
+from marey.io.file import Facts, File
 from marey.io.text.encoding import decode_text
 from marey.io.text.names import unique_names
 from marey.numerics import Float, Int, UInt16

@@ -14,7 +14,10 @@ from typing import NoReturn
 
 import numpy as np
 
-from marey.io.contract import Facts, File, Format, Output, WriteOptions
+from marey.anatomy.names import split_subjects
+from marey.io.contract import Format, Output
+from marey.io.file import Facts, File
+from marey.io.options import WriteOptions
 from marey.io.text import names, numbers, timing
 from marey.io.text.encoding import decode_text, normalize_text
 from marey.io.text.header import HEAD_BYTES, TableHeader, delimiter_of, split_cells
@@ -87,7 +90,7 @@ def read_take(file: File) -> Take:
     rate = timing.decide_rate(
         file, word, raw.times, note="DataRate", clock="Time column"
     )
-    labels, subjects = names.split_subjects(raw.labels)
+    labels, subjects = split_subjects(raw.labels)
     return file.take(
         Facts(unit, up, rate),
         points=raw.points,

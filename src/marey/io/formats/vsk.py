@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marey.io.contract import File, Format
+from marey.io.contract import Format
+from marey.io.file import File
 from marey.io.segment_tree import SegmentTree, build_segment_tree, compose_world_poses
 from marey.io.text.names import unique_names
 from marey.io.text.numbers import MAX_NUMBER, parse_number
+from marey.io.text.xml import XmlElement, parse_xml
 from marey.io.units_axes import metres_per_unit, poses_from_file
-from marey.io.xml import XmlElement, parse_xml
 from marey.numerics import Float, geometry
 from marey.skeleton import Kind, Skeleton
 

@@ -11,7 +11,7 @@ from itertools import product
 
 import numpy as np
 
-from marey.io.contract import WriteOptions
+from marey.io.options import WriteOptions
 from marey.io.text.rotations import MAX_ANGLE_ERROR_RAD, change_axes
 from marey.numerics import Array, Float, geometry
 from marey.report import mark_name

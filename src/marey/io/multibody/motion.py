@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from marey.articulated.tables import make_nodes
-from marey.io.contract import WriteOptions
 from marey.io.multibody.coordinates import has_axes
+from marey.io.options import WriteOptions
 from marey.io.text.rotations import MAX_ANGLE_ERROR_RAD, hold_last_pose
 from marey.io.text.timing import check_even_rate
 from marey.motion import Motion

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
-from marey.io.contract import Format, Output, WriteOptions
+from marey.io.contract import Format, Output
 from marey.io.losses import LOST_BY_MOTIONS
+from marey.io.options import WriteOptions
 from marey.motion import Motion
 from marey.skeleton import Skeleton
 from marey.solution import Solution

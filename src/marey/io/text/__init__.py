@@ -6,5 +6,6 @@
 - `timing`: frame counts and frame rates.
 - `rotations`: quaternions, rotation matrices and Euler angles of a file.
 - `columns`: which columns of a table belong to one marker or sensor.
+- `xml`: elements of XML of untrusted origin.
 - `take`: columns to a take, and a take to columns.
 """

@@ -8,6 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from marey.anatomy.names import split_subject
 from marey.errors import OptionError
 from marey.numerics.geometry import euler_axes
 from marey.options import read_toml
@@ -146,9 +147,9 @@ def _item(name: str, spec: Any, names: Sequence[str]) -> TableItem:
 
 def _split_subject(item: TableItem) -> TableItem:
     """Return a marker named "JOE:RTHI" with its subject apart."""
-    subject, _, label = item.name.rpartition(":")
-    if item.is_sensor or not label:
+    if item.is_sensor:
         return item
+    subject, label = split_subject(item.name)
     return replace(item, name=label, subject=subject)
 
 

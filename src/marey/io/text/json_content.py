@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from marey.io.contract import File
+from marey.io.file import File
 from marey.io.text.encoding import decode_text
 
 

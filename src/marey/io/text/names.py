@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from marey.io.contract import File, WriteOptions
+from marey.io.file import File
+from marey.io.options import WriteOptions
 
 
 def unique_names(file: File, names: Sequence[str], kind: str) -> tuple[str, ...]:
@@ -60,18 +61,6 @@ def name_all(
         file.note("labels-missing", text)
     named = [f"{n}{letter}{i + 1}" if i in missing else n for i, n in enumerate(padded)]
     return unique_names(file, named, kind)
-
-
-def split_subjects(names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return labels and subjects: "JOE:RTHI" is the label RTHI of the subject JOE."""
-    parts = [split_subject(name) for name in names]
-    return tuple(label for _, label in parts), tuple(subject for subject, _ in parts)
-
-
-def split_subject(name: str) -> tuple[str, str]:
-    """Return subject and label of a name; a name without one of them is a label."""
-    subject, _, label = name.rpartition(":")
-    return (subject, label) if subject and label else ("", name)
 
 
 def printable_name(name: str, forbidden: str = "") -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marey.io.contract import File
+from marey.io.file import File
 from marey.io.units_axes import metres_per_unit
 from marey.numerics import Bool, Float, Int, UInt8
 

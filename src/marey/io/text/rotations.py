@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from marey.io.contract import File
+from marey.io.file import File
 from marey.io.text.numbers import round_values
 from marey.motion import Motion
 from marey.numerics import Float, geometry

@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from marey.io.contract import Facts, File, WriteOptions
+from marey.io.file import Facts, File
+from marey.io.options import WriteOptions
 from marey.io.text import columns as table_columns
 from marey.io.text.columns import FACTS, TableColumns, TableItem
 from marey.io.text.names import make_unique, printable_name, unique_names

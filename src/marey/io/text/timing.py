@@ -3,7 +3,8 @@
 import numpy as np
 
 from marey.errors import DataError
-from marey.io.contract import MAX_RATE_HZ, File
+from marey.io.file import File
+from marey.io.options import MAX_RATE_HZ
 from marey.io.text.numbers import parse_number
 from marey.motion import Motion
 from marey.numerics import Float

@@ -11,7 +11,7 @@ import numpy as np
 from marey.anatomy.names import without_subject
 from marey.errors import FormatError, reason
 from marey.io import read
-from marey.io.contract import hash_file
+from marey.io.file import hash_file
 from marey.numerics import Float
 from marey.numerics.thresholds import SAMPLE_FRAMES
 from marey.take import Take

@@ -6,6 +6,7 @@ from threading import Lock
 
 import numpy as np
 
+from marey.anatomy.names import split_subjects
 from marey.live.frame import MAX_NAMES, Frame
 from marey.numerics import Array, Float, Int
 from marey.numerics.thresholds import MOTION_TIME_S
@@ -105,12 +106,12 @@ class FrameReservoir:
             points.append(_widen(block.points, n_markers))
             sensors.append(_widen(block.T_world_sensor, n_sensors))
             due = block.position + len(block.points)
-        parts = [label.rpartition(":") for label in labels]
+        bare, subjects = split_subjects(labels)
         return Take(
             rate=rate,
             points=np.concatenate(points),
-            labels=tuple(label for _, _, label in parts),
-            subjects=tuple(subject for subject, _, _ in parts),
+            labels=bare,
+            subjects=subjects,
             T_world_sensor=np.concatenate(sensors),
             sensor_names=names,
         )

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from marey.anatomy.names import without_subject
 from marey.errors import DataError, OptionError
 from marey.live.frame import Frame
 from marey.live.learning.take_over import FADE_S, Fade
@@ -203,7 +204,7 @@ def separate_labels(
         replace(
             one,
             marker_labels=tuple(
-                f"{name}:{label.rpartition(':')[2]}" for label in one.marker_labels
+                f"{name}:{without_subject(label)}" for label in one.marker_labels
             ),
         )
         for name, one in zip(names, skeletons, strict=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from marey.anatomy.names import without_subject
-from marey.anatomy.whole_person import straighten_toes
+from marey.anatomy.toes import straighten_toes
 from marey.attach import strip
 from marey.errors import OptionError
 from marey.io import read_skeleton

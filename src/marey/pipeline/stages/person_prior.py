@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from marey.anatomy.names import subject_of
 from marey.anatomy.naming import (
     MIN_COST_MARGIN,
     Naming,
@@ -161,7 +162,7 @@ def _are_whole(named: Iterable[tuple[NamingInput, Naming | None]]) -> bool:
 
 def stated_subjects(names: Sequence[str]) -> tuple[str, ...]:
     """Return the subject in the name of each body, "" where it has none."""
-    return tuple(name.rpartition(":")[0] for name in names)
+    return tuple(subject_of(name) for name in names)
 
 
 def prefer_nameable_tree(bodies: Bodies, joints: JointFits, tree: Tree) -> Tree:

@@ -6,12 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from marey.anatomy import names as vrm
-from marey.anatomy.whole_person import (
-    bend_toes,
-    complete_motion,
-    complete_person,
-    hinge_toes,
-)
+from marey.anatomy.toes import bend_toes, hinge_toes
+from marey.anatomy.whole_person import complete_motion, complete_person
 from marey.bodies import Bodies
 from marey.calibration import CalibrateOptions, calibrate
 from marey.errors import OptionError

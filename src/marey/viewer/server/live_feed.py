@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from marey.anatomy.names import split_subjects
 from marey.bodies import Bodies
 from marey.errors import MareyError
 from marey.io.formats.html import SceneOptions, encode_scene, to_json
@@ -178,12 +179,12 @@ def _numbers(values: np.ndarray) -> list[float | None]:
 def _still(pose: LivePose) -> Solution | Take:
     """Return one frame as what a scene is made of."""
     frame = pose.frame
-    parts = [label.rpartition(":") for label in frame.labels]
+    labels, subjects_of_labels = split_subjects(frame.labels)
     take = Take(
         rate=1.0,
         points=frame.points[None],
-        labels=tuple(label for _, _, label in parts),
-        subjects=tuple(owner for owner, _, _ in parts),
+        labels=labels,
+        subjects=subjects_of_labels,
         T_world_sensor=frame.T_world_sensor[None],
         sensor_names=frame.sensor_names,
     )

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from marey.io.contract import Facts, File, Format
-from marey.io.formats.asf import read as acclaim
-from marey.io.formats.asf.read import ROOT, AsfFile, AsfSkeleton
+from marey.io.contract import Format
+from marey.io.file import Facts, File
+from marey.io.formats.asf.read import ROOT, AsfFile, read_asf
+from marey.io.formats.asf.skeleton import AsfSkeleton, convert_skeleton, decide_unit
 from marey.io.formats.asf.write import write_motion
 from marey.io.losses import LOST_BY_MOTIONS
 from marey.io.segment_tree import MAX_STILL_TRANSLATION_M
@@ -90,10 +91,10 @@ def read_motion(file: File) -> Motion:
     """
     data = file.text()
     skeleton_file = _open_asf(file)
-    asf = acclaim.read_asf(skeleton_file)
-    unit, scale = acclaim.decide_unit(file, asf)
+    asf = read_asf(skeleton_file)
+    unit, scale = decide_unit(file, asf)
     up = file.decide_fact("up", assumed="y", note="ASF does not state it")
-    asf_skeleton = acclaim.convert_skeleton(asf, scale, up.value)
+    asf_skeleton = convert_skeleton(asf, scale, up.value)
     mark = MAREY_COMMENT.search(data, 0, HEADER_BYTES)
     stated = parse_rate(decode_text(mark[2])) if mark else None
     rate = file.decide_fact(

@@ -6,8 +6,10 @@ stated; Y is usual in the CMU database. An AMC file holds the motion.
 
 import re
 
-from marey.io.contract import File, Format
-from marey.io.formats.asf.read import convert_skeleton, decide_unit, read_asf
+from marey.io.contract import Format
+from marey.io.file import File
+from marey.io.formats.asf.read import read_asf
+from marey.io.formats.asf.skeleton import convert_skeleton, decide_unit
 from marey.io.formats.asf.write import write_skeleton
 from marey.io.text.encoding import normalize_text
 from marey.skeleton import Skeleton

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from marey.io import units_axes
-from marey.io.contract import Output, WriteOptions
+from marey.io.contract import Output
 from marey.io.formats.asf.read import LINK_SUFFIX, ROOT
+from marey.io.options import WriteOptions
 from marey.io.text import rotations
 from marey.io.text.names import make_unique, note_changed_names, printable_name
 from marey.io.text.numbers import format_lines, round_values

@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from marey.io import contract, segment_tree
-from marey.io.contract import Facts, File, Format, Output, WriteOptions
+from marey.io import segment_tree
+from marey.io.contract import Format, Output, motion_as_take
+from marey.io.file import Facts, File
 from marey.io.formats.bvh.hierarchy import BvhJoint, parse_hierarchy
 from marey.io.losses import LOST_BY_MOTIONS
+from marey.io.options import MAX_RATE_HZ, WriteOptions
 from marey.io.text import numbers, rotations
 from marey.io.text.encoding import decode_text, normalize_text
 from marey.io.text.names import (
@@ -84,9 +86,7 @@ def read_motion(file: File) -> Motion:
 def read_take(file: File) -> Take:
     """Return the joints of a BVH, End Sites left out, as sensors of a take."""
     motion, moving = _read(file)
-    return contract.motion_as_take(
-        motion, _world_poses(motion, moving) if moving else None
-    )
+    return motion_as_take(motion, _world_poses(motion, moving) if moving else None)
 
 
 def _read(file: File) -> tuple[Motion, Mapping[int, np.ndarray]]:
@@ -259,10 +259,7 @@ def _rate(file: File, frame_time: str) -> Fact:
     """Return the rate (Hz) that the frame time states, or the assumed one."""
     seconds = numbers.parse_number(frame_time)
     stated = None
-    if (
-        seconds is not None
-        and 1.0 / contract.MAX_RATE_HZ < seconds < numbers.MAX_NUMBER
-    ):
+    if seconds is not None and 1.0 / MAX_RATE_HZ < seconds < numbers.MAX_NUMBER:
         stated = repr(_round_rate(seconds, frame_time))
     return file.decide_fact(
         "rate", stated=stated, assumed="30", note=f"Frame Time {frame_time}"

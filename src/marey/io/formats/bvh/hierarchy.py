@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from marey.io.contract import File
+from marey.io.file import File
 from marey.io.text.numbers import MAX_NUMBER, parse_number
 
 MAX_JOINTS = 20_000

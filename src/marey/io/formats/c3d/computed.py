@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from marey.io.contract import File
+from marey.io.file import File
 from marey.io.formats.c3d.data import read_markers
 from marey.io.formats.c3d.layout import C3dLayout
 from marey.io.formats.c3d.parameters import C3dParameters

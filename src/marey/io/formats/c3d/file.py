@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from marey.errors import FormatError
-from marey.io.contract import File
+from marey.io.file import File
 from marey.io.formats.c3d.data import read_analog, read_points, read_poses
 from marey.io.formats.c3d.encoding import PROCESSORS, C3dEncoding, Processor
-from marey.io.formats.c3d.layout import C3dHeader, C3dLayout, decide_layout
+from marey.io.formats.c3d.header import C3dHeader
+from marey.io.formats.c3d.layout import C3dLayout, decide_layout
 from marey.io.formats.c3d.parameters import (
     BLOCK,
     MAX_BLOCKS,

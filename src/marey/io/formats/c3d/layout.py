@@ -12,8 +12,9 @@ from math import isclose, isfinite
 from operator import eq
 from typing import Any
 
-from marey.io.contract import File
+from marey.io.file import File
 from marey.io.formats.c3d.encoding import C3dEncoding
+from marey.io.formats.c3d.header import MAX_RATE_HZ, MAX_SCALE, MIN_SCALE, C3dHeader
 from marey.io.formats.c3d.parameters import BLOCK, C3dParameters
 
 MAX_UINT16 = 0xFFFF
@@ -24,15 +25,6 @@ POSE_WORDS = 17
 
 
 Number = float | int
-
-MAX_RATE_HZ = 1e5
-"""Largest frame rate in hertz; larger ones are damage."""
-
-MIN_RATE_HZ = 0.1
-"""Smallest frame rate in hertz that speaks for the encoding of a header."""
-
-MIN_SCALE, MAX_SCALE = 1e-7, 1e4
-"""Units per integer step; others are damage."""
 
 EQUAL_RATES = 1e-4
 """Largest relative difference of two statements of one rate.
@@ -45,45 +37,6 @@ ROUNDED_RATE = 1e-7
 
 MAX_UNSEEN = 8
 """How many times the poses that a file holds it may declare."""
-
-
-@dataclass(frozen=True, slots=True)
-class C3dHeader:
-    """The fixed fields of the first block."""
-
-    points: int
-    analog: int
-    """Analog numbers per frame: channels times samples."""
-
-    first: int
-    last: int
-    scale: float
-    data: int
-    """Byte where the frames begin."""
-
-    samples: int
-    """Analog samples per frame."""
-
-    rate: float
-
-    @classmethod
-    def read(cls, data: bytes, encoding: C3dEncoding) -> "C3dHeader":
-        """Return the header of a file that has at least one block."""
-        words = [encoding.unsigned(data, offset) for offset in (2, 4, 6, 8, 16, 18)]
-        points, analog, first, last, block, samples = words
-        scale, rate = encoding.real(data, 12), encoding.real(data, 20)
-        start = (block - 1) * BLOCK
-        return cls(points, analog, first, last, scale, start, samples, rate)
-
-    def plausibility(self, size: int) -> int:
-        """Return the number of plausible fields in a file of this length, 0 to 4."""
-        plausible = (
-            MIN_RATE_HZ < self.rate < MAX_RATE_HZ,
-            MIN_SCALE < abs(self.scale) < MAX_SCALE,
-            0 < self.data <= size,
-            self.first <= self.last + 1,
-        )
-        return sum(plausible)
 
 
 @dataclass(frozen=True, slots=True)

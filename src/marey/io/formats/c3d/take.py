@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from marey.io.contract import Facts, File
+from marey.anatomy.names import split_subject
+from marey.io.file import Facts, File
 from marey.io.formats.c3d import computed as computing
 from marey.io.formats.c3d import data
 from marey.io.formats.c3d import file as files
 from marey.io.formats.c3d.computed import PointName, PosesAsPoints
 from marey.io.formats.c3d.file import C3dContents
 from marey.io.formats.c3d.parameters import C3dParameters
-from marey.io.text.names import split_subject
 from marey.io.units_axes import metres_per_unit, parse_unit, points_from_file
 from marey.numerics import Float
 from marey.numerics.geometry import R_Z_UP

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from marey.errors import DataError
-from marey.io.contract import Output, WriteOptions
+from marey.io.contract import Output
 from marey.io.formats.c3d.computed import computed_lists
 from marey.io.formats.c3d.data import CHUNK_BYTES
 from marey.io.formats.c3d.layout import MAX_UINT16, POSE_WORDS
@@ -21,6 +21,7 @@ from marey.io.formats.c3d.parameters import (
     split_list,
 )
 from marey.io.formats.c3d.take import POSE_SUFFIX
+from marey.io.options import WriteOptions
 from marey.io.units_axes import points_to_file, poses_to_file
 from marey.numerics import Float, Float32
 from marey.take import Take

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marey.errors import DataError, OptionError
-from marey.io.contract import Output, WriteOptions
+from marey.io.contract import Output
 from marey.io.formats.fbx import records
 from marey.io.formats.fbx.document import (
     AXES,
@@ -32,6 +32,7 @@ from marey.io.formats.fbx.limbs import (
     add_skin,
 )
 from marey.io.formats.fbx.records import record
+from marey.io.options import WriteOptions
 from marey.io.scene import (
     MarkerTracks,
     SceneFigure,

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from marey.errors import DataError
-from marey.io.contract import Output, WriteOptions
+from marey.io.contract import Output
 from marey.io.formats.gltf.document import build_document
+from marey.io.options import WriteOptions
 from marey.io.scene import build_scene, scene_format
 from marey.motion import Motion
 from marey.skeleton import Skeleton

@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from marey.anatomy.names import split_subjects
 from marey.errors import DataError, MissingExtraError
-from marey.io.contract import Facts, File, Format
-from marey.io.text.names import name_all, split_subjects
+from marey.io.contract import Format
+from marey.io.file import Facts, File
+from marey.io.text.names import name_all
 from marey.numerics import Float
 from marey.take import Take
 from marey.workers import Job, WorkerPool, machine_memory

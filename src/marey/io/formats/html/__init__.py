@@ -5,7 +5,7 @@ and findings, drawn in any browser of today. It is written, not read: the number
 other programs are in the other formats.
 """
 
-from marey.io.contract import Format, Output, WriteOptions
+from marey.io.contract import Format, Output
 from marey.io.formats.html.arrays import SceneArrays as SceneArrays
 from marey.io.formats.html.arrays import replace_surrogates as replace_surrogates
 from marey.io.formats.html.arrays import to_json as to_json
@@ -18,6 +18,7 @@ from marey.io.formats.html.subjects import clinical_angles as clinical_angles
 from marey.io.formats.html.subjects import joint_gaps as joint_gaps
 from marey.io.formats.html.subjects import marker_residuals as marker_residuals
 from marey.io.formats.html.subjects import scene_subjects as scene_subjects
+from marey.io.options import WriteOptions
 from marey.motion import Motion
 from marey.solution import Solution
 from marey.take import Take

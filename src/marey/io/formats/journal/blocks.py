@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from marey.io.contract import Output, WriteOptions
+from marey.io.contract import Output
+from marey.io.options import WriteOptions
 from marey.io.units_axes import points_to_file, poses_to_file
 from marey.numerics import Array, Float
 from marey.take import Take

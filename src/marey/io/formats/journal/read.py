@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from marey.io.contract import Facts, File
+from marey.anatomy.names import split_subjects
+from marey.io.file import Facts, File
 from marey.io.formats.journal.blocks import (
     BLOCK,
     END,
@@ -23,7 +24,7 @@ from marey.io.formats.journal.blocks import (
     unpack_frame,
     unpack_layout,
 )
-from marey.io.text.names import make_unique, name_all, split_subjects
+from marey.io.text.names import make_unique, name_all
 from marey.numerics import Array, Float, Int
 from marey.take import Event, Take
 

@@ -10,11 +10,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from marey.anatomy.names import split_subjects
 from marey.io import contract
-from marey.io.contract import Facts, File, Format
+from marey.io.contract import Format
+from marey.io.file import Facts, File
 from marey.io.text import numbers
 from marey.io.text.encoding import decode_text, normalize_text
-from marey.io.text.names import split_subjects, unique_names
+from marey.io.text.names import unique_names
 from marey.numerics import Float
 from marey.take import Take
 

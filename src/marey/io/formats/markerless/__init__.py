@@ -17,10 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from marey.io.contract import Facts, File, Format
+from marey.anatomy.names import split_subjects
+from marey.io.contract import Format
+from marey.io.file import Facts, File
 from marey.io.text.encoding import normalize_text
 from marey.io.text.json_content import load_json
-from marey.io.text.names import split_subjects, unique_names
+from marey.io.text.names import unique_names
 from marey.numerics import Float
 from marey.take import Take
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marey.io.contract import Format, Output, WriteOptions
+from marey.io.contract import Format, Output
 from marey.io.multibody.bodies import Multibody, make_multibody
 from marey.io.multibody.coordinates import (
     RotationSequence,
@@ -22,6 +22,7 @@ from marey.io.multibody.coordinates import (
 )
 from marey.io.multibody.markup import XmlWriter, spell
 from marey.io.multibody.motion import HeldMotion, hold_motion, hold_rest
+from marey.io.options import WriteOptions
 from marey.io.text.names import make_unique, printable_name, spell_names
 from marey.io.text.numbers import format_lines
 from marey.motion import Motion

@@ -10,12 +10,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from marey.io.contract import Chunks, Format, Output, WriteOptions
+from marey.io.contract import Chunks, Format, Output
 from marey.io.formats import trc
 from marey.io.formats.osim.model import Names, OsimModel, render_model, to_file
 from marey.io.multibody.coordinates import ranges_for_motion
 from marey.io.multibody.markup import spelled_name
 from marey.io.multibody.motion import HeldMotion, hold_motion, hold_rest
+from marey.io.options import WriteOptions
 from marey.io.text.names import make_unique, spell_names
 from marey.io.text.numbers import format_lines
 from marey.io.text.rotations import ANGLE_FORMAT

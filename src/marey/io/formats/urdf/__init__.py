@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from marey.anatomy.t_pose import shortest_rotation
-from marey.io.contract import Format, Output, WriteOptions
+from marey.io.contract import Format, Output
 from marey.io.multibody.bodies import Bone, Multibody, make_multibody
 from marey.io.multibody.coordinates import (
     RotationSequence,
@@ -24,6 +24,7 @@ from marey.io.multibody.coordinates import (
 )
 from marey.io.multibody.markup import XmlWriter, spell, spelled_name
 from marey.io.multibody.motion import HeldMotion, hold_motion, hold_rest
+from marey.io.options import WriteOptions
 from marey.io.text.names import make_unique, spell_names
 from marey.io.text.numbers import format_lines
 from marey.motion import Motion

@@ -7,13 +7,14 @@ and +Z up by default; Y up and other units are stated in the file. It needs the 
 """
 
 from marey.errors import OptionError
-from marey.io.contract import Output, WriteOptions
+from marey.io.contract import Output
 from marey.io.formats.usd.stage import (
     build_stage,
     import_usd,
     joint_identifiers,
     stage_bytes,
 )
+from marey.io.options import WriteOptions
 from marey.io.scene import build_scene, scene_format
 from marey.io.text.names import note_changed_names
 from marey.motion import Motion

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 from xml.parsers import expat
 
-from marey.io.contract import File
+from marey.io.file import File
 from marey.io.text.encoding import decode_text
 
 MAX_FILE_BYTES = 2**30
