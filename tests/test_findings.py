@@ -1,5 +1,6 @@
 """Findings about joints that never moved, missing parts, and the ground."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -9,10 +10,15 @@ import marey
 from marey import synth
 from marey.joints import fit_joints, joint_findings, joint_name_and_exercise
 from marey.numerics import geometry
-from marey.pipeline.reporting.findings import ground_findings, part_findings
+from marey.pipeline.reporting.findings import (
+    ground_findings,
+    loop_findings,
+    part_findings,
+)
 from marey.rig.ground import OTHER_UP_AXES
 from marey.segmentation import segment
 from marey.take import Fact, Source
+from marey.tree import Loop
 
 
 def findings_of_stiff_joint(frozen, parent):
@@ -112,3 +118,35 @@ def test_another_axis_that_fits_as_up_is_named(axis):
     guess = Source(up=Fact("z", "assumed"))
     (finding,) = ground_findings([replace(take, points=lying, source=guess)])
     assert f"{axis} fits: read it with up={axis}" in finding.message
+
+
+@pytest.mark.parametrize("axis", ["x", "-x", "y", "-y", "z", "-z"])
+@pytest.mark.parametrize("read", ["x", "-x", "y", "-y", "z", "-z"])
+def test_an_axis_that_fits_as_up_is_called_as_in_the_file(read, axis):
+    """The file has a floor at zero across `axis`, but was read as if `read` were up."""
+    take = synth.human().record("walk", seconds=4.0, rate=60.0)
+    in_file = take.points @ geometry.R_Z_UP[axis]
+    guess = Source(up=Fact(read, "assumed"))
+    lying = replace(take, points=in_file @ geometry.R_Z_UP[read].T, source=guess)
+    (finding,) = ground_findings([lying])
+    advice = re.findall("read it with up=([-xyz]+)", finding.message)
+    assert advice == ([] if axis == read else [axis])
+
+
+def test_a_loop_between_bodies_without_axes_has_no_place_in_them():
+    """Two bodies of two markers each have no axes, so no centre has coordinates."""
+    take = synth.human().record("exercise", seconds=8.0, markers="none", sensors=True)
+    bodies = segment(take)
+    joints = fit_joints(bodies)
+    unknown = np.full_like(joints.center_a, np.nan)
+    tree = replace(marey.infer_tree(joints), loops=(Loop(0),))
+    (known,) = loop_findings(joints, tree, [bodies])
+    assert "mm from" in known.message
+    fits = replace(joints, center_a=unknown)
+    (one,) = loop_findings(fits, tree, [bodies])
+    assert one.message.count("mm from") == 1
+    fits = replace(joints, center_a=unknown, center_b=unknown)
+    (none,) = loop_findings(fits, tree, [bodies])
+    a, b = (bodies.names[body] for body in joints.pair[0])
+    assert f"a joint between {a} and {b}" in none.message
+    assert not re.search(r"\bnan\b", one.message + none.message)

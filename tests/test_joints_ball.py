@@ -610,6 +610,20 @@ def test_a_quaternion_in_the_wrong_order_is_recognised(roll, rng):
     )
 
 
+def test_the_reading_that_fits_best_is_named():
+    """Quaternions in another order may fit better too, but not as well."""
+    figure = marey.synth.human(1.75, seed=3)
+    errors = marey.synth.Corruption(noise=1e-3, turn_noise=5e-3)
+    take = figure.record("walk", sensors=True, markers="none", corruption=errors)
+    poses = take.T_world_sensor.copy()
+    poses[..., :3, :3] = np.swapaxes(poses[..., :3, :3], -1, -2)
+    bodies = samples.sensor_bodies(poses)
+    reported = joint_findings(bodies, marey.fit_joints(bodies))
+    (odd,) = (f for f in reported if f.code == "orientations-inconsistent")
+    assert "inverted orientations" in odd.message
+    assert odd.value < 5e-3
+
+
 def test_a_hinge_is_reported_with_its_range(rng):
     T = samples.pair_poses(rng, samples.relative_rotations(rng, 600, 0.2, "hinge")[0])
     bodies = samples.sensor_bodies(samples.add_noise(rng, T))
@@ -637,6 +651,22 @@ def test_an_unattached_body_is_reported(rng):
     bodies = samples.sensor_bodies(T)
     reported = joint_findings(bodies, marey.fit_joints(bodies))
     assert [f.subject for f in reported if f.code == "body-loose"] == ["body2"]
+
+
+def test_a_body_of_markers_without_a_joint_is_no_error(rng):
+    """Two things of their own: nothing was misread, and they do not move as one."""
+    figures = [marey.synth.prop(), marey.synth.prop(0.4)]
+    motions = [f.perform("swing", seconds=4.0, seed=k) for k, f in enumerate(figures)]
+    place = motions[1].T_world_root.copy()
+    place[:, :3, 3] += samples.smooth_signals(rng, len(place), 3)
+    motions[1] = replace(motions[1], T_world_root=place)
+    take = marey.synth.capture(figures, motions, names=("A", "B"), markers=6)
+    solution = marey.solve(take)
+    separate = [f for f in solution.report.findings if f.code == "body-separate"]
+    assert len(separate) == len(solution.subjects) == 2
+    assert {f.severity for f in separate} == {"info"}
+    other = {f.code for f in solution.report.findings}
+    assert not other & {"body-loose", "joint-still"}
 
 
 def test_long_takes_are_summed_in_pieces(rng):

@@ -91,6 +91,10 @@ SENTENCES = {
         "{count} bodies fit no other body, with residuals up to {mm} mm ({subjects}): "
         "check the order of quaternions or angles, the axes and the unit"
     ),
+    "body-separate": (
+        "{count} bodies have no joint with another body ({subjects}): if they are no "
+        "props, markers between are missing"
+    ),
     "body-still": (
         "{count} bodies never move ({subjects}): check that they are attached to the "
         "subject"

@@ -63,7 +63,7 @@ def correct_up(take: Take, people: Sequence[Person]) -> Take:
     if found in ("", "z"):
         return take
     R_old = geometry.R_Z_UP[take.source.up.value]
-    axis = _name_of(R_old.T @ AXES[found])
+    axis = geometry.nearest_axis(R_old.T @ AXES[found])
     if is_stated:
         how = take.source.up.how
         message = f"{evidence}: up is {axis}, but {take.source.up.value} is {how}; "
@@ -85,10 +85,6 @@ def correct_up(take: Take, people: Sequence[Person]) -> Take:
     )
 
 
-def _name_of(axis: Float[Array, "3"]) -> str:
-    return max(AXES, key=lambda name: float(AXES[name] @ axis))
-
-
 def _axis_of_people(people: Sequence[Person]) -> str:
     """Return the axis within 45 degrees of which people stand on average; "" if none.
 
@@ -99,7 +95,7 @@ def _axis_of_people(people: Sequence[Person]) -> str:
     if not len(known):
         return ""
     mean = known.mean(axis=0)
-    axis = _name_of(mean)
+    axis = geometry.nearest_axis(mean)
     near = known @ AXES[axis] > np.sqrt(0.5)
     return axis if near.mean() > 0.5 else ""
 

@@ -16,7 +16,7 @@ from marey.joints.ball.normal_equations import (
 )
 from marey.joints.noise import FALSE_ALARM_RATE
 from marey.joints.residuals import Homogeneity
-from marey.numerics import Array, Float, geometry
+from marey.numerics import Array, Bool, Float, geometry
 from marey.numerics.procrustes import poses_seen
 from marey.numerics.thresholds import (
     CERTAIN_SD,
@@ -53,14 +53,16 @@ def joint_findings(
     return (
         *(f for body in range(len(names)) for f in _body_findings(takes, body)),
         *_pair_findings(names, fits),
-        *_loose_bodies(names, fits, best),
+        *_loose_bodies(takes, fits, best),
         *_misread_orientations(takes, best),
     )
 
 
 def _pair_findings(names: tuple[str, ...], fits: JointFits) -> Iterator[Finding]:
     """Yield the pairs that are never seen together, and the doubtful joints."""
-    is_candidate = candidate_pairs(fits.pair, fits.residual)
+    with np.errstate(invalid="ignore"):
+        is_joined = ~(fits.residual > _largest_residual(fits.noise))
+    is_candidate = candidate_pairs(fits.pair, fits.residual) & is_joined
     for row, (a, b) in enumerate(fits.pair.tolist()):
         if not fits.fitted[row]:
             message = "never seen in the same frame, so no joint is found; record both"
@@ -69,19 +71,43 @@ def _pair_findings(names: tuple[str, ...], fits: JointFits) -> Iterator[Finding]
             yield from _joint_findings(fits, row, (names[a], names[b]))
 
 
+def _largest_residual(noise: Float[Array, " pair"]) -> Float[Array, " pair"]:
+    """Return the largest residual that skin motion or noise explains, in metres."""
+    return np.asarray(CERTAIN_SD * np.fmax(SKIN_MOTION_M, noise))
+
+
 def _loose_bodies(
-    names: tuple[str, ...], fits: JointFits, best: Float[Array, " body"]
+    takes: Sequence[Bodies], fits: JointFits, best: Float[Array, " body"]
 ) -> Iterator[Finding]:
-    """Yield the bodies that fit no other body, by their best residual."""
+    """Yield the bodies that fit no other body, by their best residual.
+
+    Orientations of a sensor were read, so they may have been read wrongly. Those of
+    markers were estimated: such a body is a thing or a person of its own.
+    """
+    names, has_markers = takes[0].names, _have_markers(takes)
     for body in np.flatnonzero(np.isfinite(best)):
         is_of_body = (fits.pair == body).any(axis=1) & fits.fitted
-        noise = float(np.max(fits.noise[is_of_body], initial=0.0))
-        if best[body] > CERTAIN_SD * max(SKIN_MOTION_M, noise):
+        largest = _largest_residual(fits.noise[is_of_body])
+        if (best[body] <= largest).any():
+            continue
+        residual = f"the best residual is {1e3 * best[body]:.0f} mm"
+        if has_markers[body]:
             message = (
-                f"fits no other body: the best residual is {1e3 * best[body]:.0f} mm; "
+                f"has a joint with no other body: {residual}; if it is no prop, "
+                "markers between are missing"
+            )
+            yield _finding("body-separate", names[body], message, "info", best[body])
+        else:
+            message = (
+                f"fits no other body: {residual}; "
                 "check the order of its quaternion or angles, its axes and its unit"
             )
             yield _finding("body-loose", names[body], message, "error", best[body])
+
+
+def _have_markers(takes: Sequence[Bodies]) -> Bool[Array, " body"]:
+    """Return which bodies have markers in some take."""
+    return np.asarray(np.any([take.shared.any(axis=0) for take in takes], axis=0))
 
 
 def _finding(
@@ -107,7 +133,7 @@ def _misread_orientations(
 
     Bodies of markers are not concerned: their orientations are estimated, not read.
     """
-    if np.any([take.shared.any(axis=0) for take in takes], axis=0).all():
+    if _have_markers(takes).all():
         return []
     T = np.concatenate([take.T_world_body for take in takes])
     R = T[..., :3, :3]
@@ -118,15 +144,19 @@ def _misread_orientations(
         "with inverted orientations (from world to body)": (np.swapaxes(R, -1, -2),),
     }
     before = _median_or(best, 0.0)
-    for reading, rotations in readings.items():
-        after = min(_median_best_residual(T, rotation) for rotation in rotations)
-        if 0.0 < after < before / MIN_IMPROVEMENT:
-            message = (
-                f"joints fit {before / after:.0f} times better ({1e3 * after:.1f} mm) "
-                f"{reading}; read the file that way"
-            )
-            return [_finding("orientations-inconsistent", "", message, "error", after)]
-    return []
+    residuals = {
+        reading: min(_median_best_residual(T, rotation) for rotation in rotations)
+        for reading, rotations in readings.items()
+    }
+    reading = min(residuals, key=lambda reading: residuals[reading])
+    after = residuals[reading]
+    if not 0.0 < after < before / MIN_IMPROVEMENT:
+        return []
+    message = (
+        f"joints fit {before / after:.0f} times better ({1e3 * after:.1f} mm) "
+        f"{reading}; read the file that way"
+    )
+    return [_finding("orientations-inconsistent", "", message, "error", after)]
 
 
 def _median_best_residual(

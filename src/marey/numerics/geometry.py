@@ -39,6 +39,11 @@ R_Z_UP = {
 """Rotation of the axis that points up to +Z; X stays X where possible."""
 
 
+def nearest_axis(direction: Float[Array, "3"]) -> str:
+    """Return which of the axes x, -x, y, -y, z and -z a direction is nearest to."""
+    return max(R_Z_UP, key=lambda axis: float(R_Z_UP[axis][2] @ direction))
+
+
 # --- vectors --------------------------------------------------------------------------
 
 

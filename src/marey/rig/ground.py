@@ -101,10 +101,11 @@ def _speeds(
 
 
 def find_other_up_axis(take: Take) -> str:
-    """Return an axis other than z along which the ground is level and at zero.
+    """Return an axis of the file along which the ground is level and at zero.
 
-    If there are several, it is the one along which the recording is tallest; "" if
-    there is none.
+    It is another axis than the one that was up in the file, `take.source.up`. If there
+    are several, it is the one along which the recording is tallest; "" if there is
+    none.
     """
     extents = {}
     for axis, R in OTHER_UP_AXES.items():
@@ -118,7 +119,11 @@ def find_other_up_axis(take: Take) -> str:
         ground = estimate_ground(rotated)
         if ground is not None and not (ground.is_far_from_zero or ground.is_uneven):
             extents[axis] = ground.extent
-    return max(extents, key=lambda axis: extents[axis], default="")
+    if not extents:
+        return ""
+    best = max(extents, key=lambda axis: extents[axis])
+    R_read = geometry.R_Z_UP[take.source.up.value or "z"]
+    return geometry.nearest_axis(R_read.T @ geometry.R_Z_UP[best][2])
 
 
 def _tracked_points(take: Take) -> Float[Array, "frame item 3"]:

@@ -11,7 +11,7 @@ from marey.anatomy.naming import MIN_SIDE_CONFIDENCE, Naming
 from marey.bodies import Bodies
 from marey.cleaning import find_doubtful_unit
 from marey.joints import JointFits
-from marey.numerics import Bool, Shaped
+from marey.numerics import Bool, Float, Shaped
 from marey.numerics.thresholds import SKIN_MOTION_M
 from marey.pipeline.options import SolveOptions
 from marey.pipeline.posing.settings import known_ground, record_options
@@ -336,10 +336,7 @@ def loop_findings(
         centers = joints.center_a[loop.pair], joints.center_b[loop.pair]
         if loop.center_a is not None and loop.center_b is not None:
             centers = np.array(loop.center_a), np.array(loop.center_b)
-        where = " and ".join(
-            f"{1e3 * np.linalg.norm(center):.0f} mm from {mark_name(name)}"
-            for name, center in zip((a, b), centers, strict=True)
-        )
+        where = _spell_centers((a, b), centers)
         residual = float(joints.residual[loop.pair])
         gap = f", with a gap of {1e3 * residual:.1f} mm" * math.isfinite(residual)
         message = (
@@ -350,6 +347,22 @@ def loop_findings(
             message = f"linked {period} only: a {loop.kind or 'joint'} link {where}"
         subject = f"{a}-{b}"
         yield Finding("loop", "tree", "info", message, subject=subject, value=residual)
+
+
+def _spell_centers(
+    names: tuple[str, str], centers: tuple[Float[np.ndarray, "3"], ...]
+) -> str:
+    """Return how far a joint is from each of two bodies.
+
+    A body of one or two markers has no axes, and so no joint in them.
+    """
+    known = zip(names, centers, strict=True)
+    places = [
+        f"{1e3 * np.linalg.norm(center):.0f} mm from {mark_name(name)}"
+        for name, center in known
+        if np.isfinite(center).all()
+    ]
+    return " and ".join(places) or "between " + " and ".join(map(mark_name, names))
 
 
 def _loop_period(loop: Loop, *, several_takes: bool) -> str:
