@@ -148,7 +148,7 @@ def recognise_marker_set(take: Take) -> MarkerSetMatch | None:
 
     The labels are then checked by the motion: `MarkerSetMatch.trusted`. Labels that the
     set does not know join its bodies by their words and motion (`bodies_by_motion`),
-    markers that have no name, or none that is known, by motion (`bodies_of_unnamed`).
+    markers without a name by their motion (`bodies_of_unnamed`).
     """
     subjects = match_subjects(take)
     if not subjects:
@@ -246,10 +246,12 @@ def _add_markers(take: Take, subject: SubjectMatch) -> SubjectMatch:
 
 
 def _join_unnamed(take: Take, match: MarkerSetMatch) -> MarkerSetMatch:
-    """Return the match with the markers without a known name that move with a body."""
+    """Return the match with the markers without a name that move with a body.
+
+    Not with names that nobody knows: these may be of points that a program computed.
+    """
     candidates = unnamed_markers(take, match.stats, match.used, match.explained)
-    doubted = match.label_probability
-    candidates = [i for i in candidates if i not in doubted]
+    candidates = [i for i in candidates if not is_name(take.labels[i])]
     found = bodies_of_unnamed(match.stats, match.members, candidates)
     if not found:
         return match
@@ -259,7 +261,7 @@ def _join_unnamed(take: Take, match: MarkerSetMatch) -> MarkerSetMatch:
     }
     full_labels = take.full_labels
     joined = [f"{full_labels[i]} ({body})" for i, body in found.items()]
-    message = f"no known name, but each moves with a body: {list_labels(joined)}"
+    message = f"markers without a name that move with a body: {list_labels(joined)}"
     finding = _finding("markers-joined", message, match.name, float(len(found)), "info")
     labels = {full_labels[i] for i in found}
     return replace(

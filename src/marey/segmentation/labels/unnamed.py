@@ -22,11 +22,11 @@ from marey.take import Take
 def unnamed_markers(
     take: Take, stats: PairStats, used: Sequence[int], explained: float
 ) -> list[int]:
-    """Return the markers that may be on a performer's body, though no label says so.
+    """Return the markers that no label places, and that may be on a performer or prop.
 
-    They are numbers in place of names. Names that nobody knows count only if most
-    labels are known, or else they are the outputs of a model. Markers of other subjects
-    and duplicates are left out.
+    They are numbers in place of names, and names that nobody knows if most labels are
+    known: otherwise these are the outputs of a model. Markers of other subjects and
+    duplicates are left out.
 
     Args:
         take: The recording.
@@ -37,16 +37,16 @@ def unnamed_markers(
     performers = {"", *(take.subjects[i] for i in used)}
     n_seen = take.seen.sum(axis=0)
     often = n_seen >= FEW * take.n_frames
-    names_count = explained >= MIN_MATCHED_FRACTION
 
-    def may_join(i: int) -> bool:
-        label = take.labels[i]
+    def is_unnamed(label: str) -> bool:
+        if not is_name(label):
+            return True
         is_unread = not bodies_of_label(label) and not names_no_body(label)
-        is_unnamed = is_unread if is_name(label) and names_count else not is_name(label)
-        return is_unnamed and take.subjects[i] in performers
+        return is_unread and explained >= MIN_MATCHED_FRACTION
 
-    others = set(np.flatnonzero(often).tolist()) - set(used)
-    candidates = [i for i in sorted(others) if may_join(i)]
+    others = sorted(set(np.flatnonzero(often).tolist()) - set(used))
+    own = [i for i in others if take.subjects[i] in performers]
+    candidates = [i for i in own if is_unnamed(take.labels[i])]
     counted = np.zeros(len(n_seen), dtype=np.int64)
     counted[[*used, *candidates]] = n_seen[[*used, *candidates]]
     duplicate = find_duplicates(take, stats, counted) if candidates else counted > 0
