@@ -112,7 +112,7 @@ def select_markers(
     n_seen = sum(np.isfinite(points).all(axis=-1).sum(axis=0) for points in samples)
     n_frames = max(len(take.points) for take in takes)
     often = np.asarray(n_seen) >= min(MIN_SAMPLES, n_frames)
-    duplicate = _find_duplicates(takes[0], stats, np.where(often, n_seen, 0))
+    duplicate = find_duplicates(takes[0], stats, np.where(often, n_seen, 0))
     kept = often & ~duplicate
     computed = np.zeros_like(often)
     if not keep_computed:
@@ -157,7 +157,7 @@ def group_by_subject(
     return {subject: np.array(own) for subject, own in groups.items()}
 
 
-def _find_duplicates(
+def find_duplicates(
     take: Take, stats: PairStats, n_seen: Int[Array, " marker"]
 ) -> Bool[Array, " marker"]:
     """Return which markers coincide with a better one.

@@ -19,6 +19,7 @@ from marey.segmentation.labels.marker_sets import (
     known_marker_sets,
 )
 from marey.segmentation.labels.spelling import is_name, label_readings, normalise_label
+from marey.segmentation.labels.unnamed import bodies_of_unnamed, unnamed_markers
 from marey.segmentation.labels.word_set import (
     WORDS,
     add_missing_bodies,
@@ -146,7 +147,8 @@ def recognise_marker_set(take: Take) -> MarkerSetMatch | None:
     the first marker that was seen counts.
 
     The labels are then checked by the motion: `MarkerSetMatch.trusted`. Labels that the
-    set does not know join its bodies by their words and motion (`bodies_by_motion`).
+    set does not know join its bodies by their words and motion (`bodies_by_motion`),
+    markers without a name by their motion (`bodies_of_unnamed`).
     """
     subjects = match_subjects(take)
     if not subjects:
@@ -156,9 +158,9 @@ def recognise_marker_set(take: Take) -> MarkerSetMatch | None:
     if not match.trusted:
         return match
     wider = [_add_markers(take, subject) for subject in subjects]
-    if wider == subjects:
-        return match
-    return _check_motion(take, _join_subjects(take, wider, stats))
+    if wider != subjects:
+        match = _check_motion(take, _join_subjects(take, wider, stats))
+    return _join_unnamed(take, match) if match.trusted else match
 
 
 def match_by_other_takes(
@@ -241,6 +243,33 @@ def _add_markers(take: Take, subject: SubjectMatch) -> SubjectMatch:
     wider = replace(subject.marker_set, bodies_of=bodies_of)
     hits = {**subject.hits, **{label: used[place] for label, place in new.items()}}
     return replace(subject, marker_set=wider, hits=hits)
+
+
+def _join_unnamed(take: Take, match: MarkerSetMatch) -> MarkerSetMatch:
+    """Return the match with the markers without a name that move with a body.
+
+    Not with names that nobody knows: these may be of points that a program computed.
+    """
+    candidates = unnamed_markers(take, match.stats, match.used, match.explained)
+    candidates = [i for i in candidates if not is_name(take.labels[i])]
+    found = bodies_of_unnamed(match.stats, match.members, candidates)
+    if not found:
+        return match
+    members = {
+        body: (*markers, *(i for i, joined in found.items() if joined == body))
+        for body, markers in match.members.items()
+    }
+    full_labels = take.full_labels
+    joined = [f"{full_labels[i]} ({body})" for i, body in found.items()]
+    message = f"markers without a name that move with a body: {list_labels(joined)}"
+    finding = _finding("markers-joined", message, match.name, float(len(found)), "info")
+    labels = {full_labels[i] for i in found}
+    return replace(
+        match,
+        members=members,
+        unused=tuple(label for label in match.unused if label not in labels),
+        findings=(*match.findings, finding),
+    )
 
 
 def _match_subjects(

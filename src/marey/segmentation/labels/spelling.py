@@ -56,6 +56,21 @@ def normalise_label(label: str) -> str:
     return word
 
 
+def stem_of_label(label: str) -> str:
+    """Return a label in lower case without separators, side and number at its end.
+
+    "Blade_L", "BladeR" and "blade 2" are all "blade".
+    """
+    words = [word for word in _SEPARATOR.split(label.casefold()) if word]
+    if len(words) > 1 and words[-1] in SIDE_LETTERS:
+        del words[-1]
+    word = "".join(words).rstrip("0123456789")
+    for side in SIDE_LETTERS:
+        if len(word) > len(side) and word.endswith(side):
+            return word.removesuffix(side)
+    return word
+
+
 def label_readings(take: Take) -> list[list[tuple[str, str]]]:
     """Return the possible readings of a take's labels: subject and label per marker.
 

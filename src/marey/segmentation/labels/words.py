@@ -8,7 +8,7 @@ words.toml.
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -20,6 +20,8 @@ from marey.anatomy import names as vrm
 _SEPARATOR = re.compile(r"[\W_]+")
 _CAMEL_CASE = re.compile(r"(?<=[a-zß-ÿ])(?=[A-Z])")
 _TRAILING_NUMBER = re.compile(r"\d+$")
+_ORDINAL = re.compile(r"(?<=\d)(st|nd|rd|th)(?![a-z])", re.IGNORECASE)
+"""The letters of "1st" and "5th": numbers count as such."""
 
 CLEAR_WORD = 4
 """Number of letters from which a word is clear: it may stand inside a longer run of
@@ -44,6 +46,12 @@ class Vocabulary:
 
     exact: Mapping[str, frozenset[Bodies]]
     """The same for words that must be the whole label but its side."""
+
+    letters: frozenset[str]
+    """Single letters and pairs of letters for a position on a body."""
+
+    parts: frozenset[str]
+    """Words that are a position beside another landmark."""
 
     short: frozenset[str]
     """Words that count only if the whole label is understood."""
@@ -119,6 +127,8 @@ def vocabulary() -> Vocabulary:
         },
         landmarks=landmarks,
         exact=exact,
+        letters=frozenset(table["positions"]["short"]),
+        parts=frozenset(table["positions"]["parts"]),
         short=frozenset(short - words),
         parents=table["parents"],
         things=frozenset(table["things"]["words"]),
@@ -159,7 +169,11 @@ def bodies_of_label(label: str) -> tuple[Bodies, ...]:
     for split, side, chunks in splits:
         stem = "".join(chunks)
         sided_number = bool(side) and stem[-1].isdigit()
-        exact = () if sided_number else vocabulary().exact.get(stem, ())
+        exact = [
+            bodies
+            for bodies in vocabulary().exact.get(stem, ())
+            if _has_side(bodies[0]) or not sided_number
+        ]
         meanings = _meanings(split) if split[:2] == best else []
         for bodies in (*sorted(exact), *meanings):
             found |= dict.fromkeys(_with_side(bodies, side))
@@ -195,7 +209,7 @@ def _has_word(label: str, words: frozenset[str]) -> bool:
 
 def _chunks(label: str) -> tuple[str, ...]:
     """Return the parts of a label between separators and at capitals, in lower case."""
-    parts = _SEPARATOR.split(_CAMEL_CASE.sub(" ", label))
+    parts = _SEPARATOR.split(_CAMEL_CASE.sub(" ", _ORDINAL.sub(" ", label)))
     return tuple(part.casefold() for part in parts if part)
 
 
@@ -246,20 +260,31 @@ def _split(chunks: tuple[str, ...]) -> Split:
 
 
 def _meanings(split: Split) -> list[Bodies]:
-    """Return the bodies that the words of a label have in common."""
+    """Return the bodies that the words of a label have in common.
+
+    Where they have none, clear words count alone, and then without those that are a
+    position beside another landmark: the head of the fibula. Abbreviations count only
+    if they are no shorter than the single letters around them, or else "pollice" would
+    be full of them.
+    """
     words = vocabulary()
-    counting = [
-        word
-        for word in split.words
-        if words.landmarks[word] and not (split.n_unknown and word in words.short)
-    ]
+    landmarks = [word for word in split.words if words.landmarks[word]]
+    clear = [word for word in landmarks if word not in words.short]
+    landmarks = clear if split.n_unknown else landmarks
+    letters = [word for word in split.words if word in words.letters]
+    if not clear and sum(map(len, letters)) > sum(map(len, landmarks)):
+        return []
+    parts = [word for word in clear if word not in words.parts]
+    return _common(landmarks) or _common(clear) or _common(parts)
+
+
+def _common(landmarks: Sequence[str]) -> list[Bodies]:
+    """Return the bodies that all of these words may stand for."""
     found: dict[Bodies, None] = {}
-    for meanings in product(*(sorted(words.landmarks[word]) for word in counting)):
-        common = [
-            b
-            for b in (meanings[0] if meanings else ())
-            if all(b in m for m in meanings)
-        ]
+    options = (sorted(vocabulary().landmarks[word]) for word in landmarks)
+    for meanings in product(*options):
+        first = meanings[0] if meanings else ()
+        common = [body for body in first if all(body in m for m in meanings)]
         if common:
             found[tuple(common)] = None
     return list(found)

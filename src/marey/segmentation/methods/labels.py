@@ -1,17 +1,12 @@
 """Bodies of a marker set that is recognised by its labels."""
 
-import numpy as np
-
 from marey.bodies import Bodies
 from marey.errors import DataError
-from marey.numerics.thresholds import FEW
 from marey.segmentation.body_poses import bodies_from_members
-from marey.segmentation.clusters.model_selection import cluster_markers
-from marey.segmentation.clusters.pair_statistics import MIN_RIGID_MARKERS
 from marey.segmentation.contract import SegmentationTask, Suitability
 from marey.segmentation.labels.marker_sets import known_marker_sets
 from marey.segmentation.labels.match import MarkerSetMatch
-from marey.segmentation.labels.words import name_of_thing
+from marey.segmentation.labels.props import find_props
 from marey.take import Take
 
 
@@ -65,43 +60,10 @@ def bodies_from_labels(take: Take, match: MarkerSetMatch | None) -> Bodies:
             found=match.findings[-1].message if match else labels,
             needed=f"markers of a known set ({names}), or a marker map (template=)",
         )
-    members = {**match.members, **find_props(take, set(match.used))}
+    members = {**match.members, **find_props(take, match)}
     bodies = bodies_from_members(
         take, members, match.parents, match.findings, match.stats
     )
     for marker, probability in match.label_probability.items():
         bodies.marker_confidence[marker] = probability
     return bodies
-
-
-def find_props(take: Take, used: set[int]) -> dict[str, tuple[int, ...]]:
-    """Return the markers of props, such as sticks and rackets, by the names of bodies.
-
-    Props are the subjects of the take none of whose markers is used otherwise, and
-    unused markers of a performer that are called after a thing ("JOE:Stick1"). A prop
-    of several bodies has them numbered: "Stick:body1".
-
-    Args:
-        take: The recording.
-        used: Markers of the performers.
-    """
-    performers = {take.subjects[i] for i in used}
-    seen_often = take.seen.mean(axis=0) >= FEW
-    groups: dict[str, list[int]] = {}
-    for i in np.flatnonzero(seen_often).tolist():
-        subject = take.subjects[i]
-        if subject and subject not in performers:
-            groups.setdefault(subject, []).append(i)
-        elif i not in used and (thing := name_of_thing(take.labels[i])):
-            groups.setdefault(thing, []).append(i)
-    props: dict[str, tuple[int, ...]] = {}
-    for subject, members in groups.items():
-        markers = np.array(members)
-        if len(markers) < MIN_RIGID_MARKERS:
-            continue
-        clusters = cluster_markers([take.points[:, markers]]).members
-        bodies = [markers[body] for body in clusters if body.sum() >= MIN_RIGID_MARKERS]
-        for k, body in enumerate(bodies, start=1):
-            name = subject if len(bodies) == 1 else f"{subject}:body{k}"
-            props[name] = tuple(body.tolist())
-    return props
