@@ -16,6 +16,7 @@ from marey.cleaning import (
     correct_up,
     drop_unused_sensors,
     find_swaps_between_takes,
+    mask_placeholders,
     mask_unsure,
     rescale,
     undo_swaps_between_takes,
@@ -34,6 +35,7 @@ from marey.numerics.thresholds import (
 )
 from marey.pipeline.options import SolveOptions
 from marey.report import Finding
+from marey.rig.ground import stands_on_zero
 from marey.segmentation import (
     TimeOffset,
     estimate_time_offset,
@@ -226,17 +228,20 @@ def _select_subject(take: Take, subject: str, *, is_named: bool) -> Take:
 def clean_takes(takes: tuple[Take, ...], options: SolveOptions) -> tuple[Take, ...]:
     """Return the takes without the errors that they show before bodies are known.
 
-    Keypoints of low confidence are gaps. A length unit that nobody stated is corrected
-    by the size of people, and an up axis by how people stand or by the floor. Outliers
-    are masked, labels that were swapped within a take or between takes are swapped
-    back, lengths are scaled by two sensors of known distance, sensors without
-    information are left out, and sensors are synchronised with markers. Takes that
-    cannot determine a skeleton get an error finding.
+    Keypoints of low confidence and placeholders are gaps. A length unit that nobody
+    stated is corrected by the size of people, and an up axis by how people stand or by
+    the floor. Outliers are masked, labels that were swapped within a take or between
+    takes are swapped back, lengths are scaled by two sensors of known distance, sensors
+    without information are left out, and sensors are synchronised with markers. Takes
+    that cannot determine a skeleton get an error finding.
     """
     takes = tuple(mask_unsure(take, options.min_confidence) for take in takes)
     if options.clean:
+        takes = tuple(mask_placeholders(take) for take in takes)
         takes = tuple(correct_unit(take, _people_in(take)) for take in takes)
-        takes = tuple(correct_up(take, _standing_people(take)) for take in takes)
+        takes = tuple(
+            correct_up(take, _standing_people(take), stands_on_zero) for take in takes
+        )
     takes = tuple(
         check_flatness(take, has_people=bool(_people_in(take))) for take in takes
     )
