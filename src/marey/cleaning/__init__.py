@@ -30,6 +30,7 @@ from marey.cleaning.outliers.joints import find_joint_outliers as find_joint_out
 from marey.cleaning.outliers.mask import Outlier as Outlier
 from marey.cleaning.outliers.mask import mask_outliers as mask_outliers
 from marey.cleaning.outliers.sensors import find_sensor_outliers as find_sensor_outliers
+from marey.cleaning.outliers.sensors import find_stopped_sensors as find_stopped_sensors
 from marey.cleaning.outliers.spikes import find_spikes as find_spikes
 from marey.cleaning.outliers.spikes import find_zeros as find_zeros
 from marey.cleaning.placeholders import mask_placeholders as mask_placeholders
@@ -84,6 +85,8 @@ def clean(take: Take, **options: Any) -> Take:
     """
     chosen = options_from(CleanOptions, options)
     take = mask_placeholders(mask_unsure(take, chosen.min_confidence))
+    if chosen.mask_frozen:
+        take = mask_outliers(take, find_stopped_sensors(take))
     take = mask_outliers(take, find_zeros(take, chosen))
     take = undo_hemisphere_flips(take, chosen)
     take = mask_outliers(take, find_sensor_outliers(take, chosen))

@@ -15,7 +15,9 @@ from marey.cleaning import (
     correct_unit,
     correct_up,
     drop_unused_sensors,
+    find_stopped_sensors,
     find_swaps_between_takes,
+    mask_outliers,
     mask_placeholders,
     mask_unsure,
     rescale,
@@ -119,6 +121,9 @@ def _check_take(take: Take) -> Take:
         needed = "markers or sensors in different positions; check the columns"
         raise DataError(name, found="all in one position", needed=needed)
     R = take.T_world_sensor[take.sensor_seen][:, :3, :3]
+    if take.sensor_names and not (len(R) or take.labels):
+        needed = "poses; marey cannot solve orientations alone"
+        raise DataError(name, found="sensors without positions", needed=needed)
     if len(R) and np.median(np.abs(np.linalg.det(R))) < MIN_DETERMINANT:
         needed = "rotation matrices; integers cannot hold them"
         raise DataError(name, found="sensors without orientations", needed=needed)
@@ -237,7 +242,7 @@ def clean_takes(takes: tuple[Take, ...], options: SolveOptions) -> tuple[Take, .
     """
     takes = tuple(mask_unsure(take, options.min_confidence) for take in takes)
     if options.clean:
-        takes = tuple(mask_placeholders(take) for take in takes)
+        takes = tuple(_without_missing(take) for take in takes)
         takes = tuple(correct_unit(take, _people_in(take)) for take in takes)
         takes = tuple(
             correct_up(take, _standing_people(take), stands_on_zero) for take in takes
@@ -251,6 +256,12 @@ def clean_takes(takes: tuple[Take, ...], options: SolveOptions) -> tuple[Take, .
         takes = undo_swaps_between_takes(takes, find_swaps_between_takes(takes))
     takes = drop_unused_sensors(_scale_takes(takes, options))
     return tuple(_align_sensors(take, options) for take in takes)
+
+
+def _without_missing(take: Take) -> Take:
+    """Return the take without values that only stand for missing ones, in any unit."""
+    take = mask_placeholders(take)
+    return mask_outliers(take, find_stopped_sensors(take))
 
 
 def _align_sensors(take: Take, options: SolveOptions) -> Take:
