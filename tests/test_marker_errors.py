@@ -1,6 +1,7 @@
 """Errors of markers: spikes are masked, slips on the skin are undone."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from marey.cleaning import (
     CleanOptions,
     find_marker_slips,
     find_spikes,
+    mask_placeholders,
     undo_marker_slips,
 )
 from marey.cleaning.outliers.runs import JUMP_RATIO, find_position_runs, may_jump
@@ -143,6 +145,31 @@ def test_positions_of_exactly_zero_far_from_all_others_are_gaps(walker, last):
     (finding,) = cleaned.source.findings
     assert (finding.code, finding.subject) == ("points-zero", "LKNE")
     assert finding.frames == (50, last)
+
+
+@pytest.mark.parametrize("number", [9.999, -10.0, 9999.0])
+@pytest.mark.parametrize("axis", ["z", "-y"])
+def test_one_number_for_all_coordinates_far_away_is_a_gap(walker, number, axis):
+    """As software writes that has a number for markers it did not see."""
+    never, hidden = walker.labels.index("RKNE"), walker.labels.index("LKNE")
+    points = walker.points @ geometry.R_Z_UP[axis]
+    points[50:90, hidden] = points[:, never] = number
+    turned = replace(walker, points=points @ geometry.R_Z_UP[axis].T)
+    masked = mask_placeholders(turned)
+    expected = turned.points.copy()
+    expected[50:90, hidden] = expected[:, never] = np.nan
+    np.testing.assert_array_equal(masked.points, expected)
+    (finding,) = masked.source.findings
+    assert finding.code == "points-placeholder"
+    assert finding.value == 40 + walker.n_frames
+
+
+def test_corners_of_a_cube_around_the_origin_are_no_placeholders():
+    corners = 0.5 * np.array(list(product((-1.0, 1.0), repeat=3)))
+    points = np.repeat(corners[None], 20, axis=0)
+    points[:, 0] += np.linspace(0.0, 1.0, 20)[:, None]
+    take = marey.Take(rate=50.0, points=points, labels=tuple("abcdefgh"))
+    assert mask_placeholders(take) is take
 
 
 def test_a_marker_that_moves_through_the_origin_is_kept(walker):

@@ -13,6 +13,7 @@ from marey.cleaning import (
     Outlier,
     find_joint_outliers,
     find_sensor_outliers,
+    find_stopped_sensors,
     mask_outliers,
     undo_hemisphere_flips,
 )
@@ -53,6 +54,28 @@ def test_fast_motion_is_no_outlier(figure, motion, errors):
     take = figure.record(motion, seed=1, **OPTIONS, **errors)
     assert find_sensor_outliers(take) == ()
     assert marey.clean(take) is take
+
+
+def test_a_sensor_that_stops_suddenly_and_for_good_is_masked():
+    take = synth.human().record("walk", seed=1, **OPTIONS, **NOISE)
+    stopped = change_poses(take, lambda T: np.copyto(T[200:, 4], T[199, 4]))
+    (stop,) = find_stopped_sensors(stopped)
+    assert (stop.name, stop.kind) == (take.sensor_names[4], "frozen")
+    assert (stop.first, stop.last) == (200, take.n_frames - 1)
+    solution = marey.solve(stopped)
+    (finding,) = (f for f in solution.report.findings if f.code == "sensor-frozen")
+    assert finding.frames == (200, take.n_frames - 1)
+    assert {f.code for f in solution.report.findings} & {"unit-doubtful"} == set()
+    assert len(solution.subjects) == 1
+
+
+def test_sensors_that_come_to_rest_have_not_stopped():
+    """A mechanism without noise rests link by link; a take may be padded at its end."""
+    arm = synth.linkage().record("exercise", seed=1, **OPTIONS)
+    assert find_stopped_sensors(arm) == ()
+    walk = synth.human().record("walk", seed=1, **OPTIONS, **NOISE)
+    padded = change_poses(walk, lambda T: np.copyto(T[500:], T[499]))
+    assert find_stopped_sensors(padded) == ()
 
 
 def test_every_gross_error_is_found_and_nothing_else():

@@ -10,6 +10,7 @@ from numba import njit
 import marey
 from marey import metrics, pipeline, synth
 from marey.cli import main
+from marey.errors import DataError
 from marey.numerics import geometry
 from marey.pipeline.progress import COMPILING_NOTE, Clock
 from marey.pipeline.reporting.findings import loop_findings
@@ -158,6 +159,14 @@ def test_missing_frames_cost_no_accuracy(noisy):
     score = metrics.compare(solution, noisy)
     assert (score.tree.wrong, score.tree.missing) == (0, 0)
     assert score.skeletons[0].rms < 2e-3
+
+
+def test_orientations_without_positions_are_an_error(noisy):
+    def forget(T):
+        T[..., :3, 3] = np.nan
+
+    with pytest.raises(DataError, match="sensors without positions"):
+        marey.solve(with_poses(noisy, forget))
 
 
 def test_a_sensor_that_never_moves_is_reported(noisy):

@@ -293,6 +293,24 @@ def test_people_stand_along_the_up_axis(walk, up):
     assert [f.code for f in found.source.findings] == ["up-corrected"]
 
 
+@pytest.mark.parametrize("up", ["x", "-x", "y", "-y", "-z"])
+def test_people_who_lie_on_a_floor_at_zero_are_not_put_on_their_feet(up):
+    """On the back, on a side, or on the hands: where the floor is, is down."""
+    figure = marey.synth.human(seed=0)
+    take = figure.record("still", markers="sparse41", seconds=2.0, noise=5e-4)
+    points = take.points @ marey.geometry.R_Z_UP[up]
+    points -= np.quantile(points, 0.5, axis=(0, 1)) * [1.0, 1.0, 0.0]
+    points[..., 2] -= points[..., 2].min() - 0.01
+    source = Source(up=Fact("z", "assumed"))
+    (found,) = clean_takes(
+        (replace(take, points=points, source=source),), marey.SolveOptions()
+    )
+    np.testing.assert_array_equal(found.points, points)
+    doubt = next(f for f in found.source.findings if f.subject == "up")
+    assert doubt.code == "up-doubtful"
+    assert f"read it with up={up} if people stand" in doubt.message
+
+
 @pytest.mark.parametrize("how", ["stated", "given"])
 def test_a_stated_up_axis_is_doubted_and_kept(walk, how):
     take = lying(walk, "y", how)

@@ -30,8 +30,10 @@ from marey.cleaning.outliers.joints import find_joint_outliers as find_joint_out
 from marey.cleaning.outliers.mask import Outlier as Outlier
 from marey.cleaning.outliers.mask import mask_outliers as mask_outliers
 from marey.cleaning.outliers.sensors import find_sensor_outliers as find_sensor_outliers
+from marey.cleaning.outliers.sensors import find_stopped_sensors as find_stopped_sensors
 from marey.cleaning.outliers.spikes import find_spikes as find_spikes
 from marey.cleaning.outliers.spikes import find_zeros as find_zeros
+from marey.cleaning.placeholders import mask_placeholders as mask_placeholders
 from marey.cleaning.plausibility import check_flatness as check_flatness
 from marey.cleaning.plausibility import check_takes as check_takes
 from marey.cleaning.plausibility import correct_unit as correct_unit
@@ -67,8 +69,9 @@ from marey.take import Take
 def clean(take: Take, **options: Any) -> Take:
     """Return the recording with outliers masked and label swaps undone.
 
-    Outliers of sensors, spikes of markers and their positions of exactly zero are set
-    to NaN, like any other missing value, and so are keypoints of low confidence.
+    Outliers of sensors, spikes of markers, their positions of exactly zero and other
+    placeholders are set to NaN, like any other missing value, and so are keypoints of
+    low confidence.
     Swapped labels get their own positions back. Gaps are filled only if `max_gap` is
     above 0. Every repair is a finding in `take.source.findings`. A recording without
     errors is returned unchanged.
@@ -81,7 +84,9 @@ def clean(take: Take, **options: Any) -> Take:
         OptionError: If an option is not known or out of range.
     """
     chosen = options_from(CleanOptions, options)
-    take = mask_unsure(take, chosen.min_confidence)
+    take = mask_placeholders(mask_unsure(take, chosen.min_confidence))
+    if chosen.mask_frozen:
+        take = mask_outliers(take, find_stopped_sensors(take))
     take = mask_outliers(take, find_zeros(take, chosen))
     take = undo_hemisphere_flips(take, chosen)
     take = mask_outliers(take, find_sensor_outliers(take, chosen))

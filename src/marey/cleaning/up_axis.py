@@ -3,7 +3,7 @@
 What falls accelerates downward.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -38,48 +38,72 @@ class Person(NamedTuple):
     """Positions on feet or legs, in metres."""
 
 
-def correct_up(take: Take, people: Sequence[Person]) -> Take:
+def correct_up(
+    take: Take,
+    people: Sequence[Person],
+    stands_on_zero: Callable[[Take], bool] = lambda take: False,
+) -> Take:
     """Return the take with the up axis that its people or its floor show.
 
     The up axis is the one nearest to the mean direction from the legs to the trunk, if
     these are near it. Without people it is the axis along which everything falls for a
     while, or the one with a floor: the height of the lowest point varies far less than
     along the assumed one. An axis that the file states, or that the caller gave, is
-    doubted and kept; a floor never doubts it. A take that was read from no file has +Z
-    up.
+    doubted and kept; a floor never doubts it. So is an assumed one if there is a floor
+    at zero across it and none across that of people: they lie, or stand on their hands.
+    A take that was read from no file has +Z up.
 
     Args:
         take: The recording.
         people: People in it.
+        stands_on_zero: Whether what is lowest in a take stands on a floor at z = 0.
     """
     if not take.source.up.value:
         return take
     is_stated = take.source.up.how in ("stated", "given")
     found, evidence = _axis_of_people(people), "people stand along it"
+    is_of_people = found != ""
     if not found:
         found, evidence = _axis_of_fall(take), "jumps or falls are along it"
     if not (found or is_stated):
         found, evidence = _axis_of_floor(take), "the floor is level across it"
     if found in ("", "z"):
         return take
-    R_old = geometry.R_Z_UP[take.source.up.value]
-    axis = geometry.nearest_axis(R_old.T @ AXES[found])
+    axis = geometry.nearest_axis(_rotation_read(take).T @ AXES[found])
+    turned = _with_up(take, axis, evidence)
+    up = take.source.up
     if is_stated:
-        how = take.source.up.how
-        message = f"{evidence}: up is {axis}, but {take.source.up.value} is {how}; "
-        message += f"read it with up={axis} if people stand"
-        finding = Finding("up-doubtful", "clean", "warning", message, "up")
-        return record_repair(take, [finding], [])
+        return _doubt(
+            take, axis, f"{evidence}: up is {axis}, but {up.value} is {up.how}"
+        )
+    if is_of_people and stands_on_zero(take) and not stands_on_zero(turned):
+        reason = f"people reach along {axis}, but the floor at 0 is across {up.value}"
+        return _doubt(take, axis, f"{reason}, which is kept")
     message = f"took {axis} for the up axis: {evidence}; give up= if that is wrong"
     finding = Finding("up-corrected", "clean", "warning", message, "up")
-    R = geometry.R_Z_UP[axis] @ R_old.T
+    return record_repair(turned, [finding], [f"{axis} up"])
+
+
+def _rotation_read(take: Take) -> Float[Array, "3 3"]:
+    """Return the rotation of the axes of the file to those of the recording."""
+    return geometry.R_Z_UP[take.source.up.value]
+
+
+def _doubt(take: Take, axis: str, reason: str) -> Take:
+    """Return the take with the warning that another axis may be up."""
+    message = f"{reason}; read it with up={axis} if people stand"
+    finding = Finding("up-doubtful", "clean", "warning", message, "up")
+    return record_repair(take, [finding], [])
+
+
+def _with_up(take: Take, axis: str, evidence: str) -> Take:
+    """Return the take with another axis of its file as +Z."""
+    R = geometry.R_Z_UP[axis] @ _rotation_read(take).T
     known = tuple(f for f in take.source.findings if f.code != "up-assumed")
     up = Fact(axis, "inferred", evidence)
-    source = replace(take.source, up=up, findings=known)
-    return record_repair(
-        replace(take, source=source),
-        [finding],
-        [f"{axis} up"],
+    return replace(
+        take,
+        source=replace(take.source, up=up, findings=known),
         points=take.points @ R.T,
         T_world_sensor=geometry.transform(R, np.zeros(3)) @ take.T_world_sensor,
     )

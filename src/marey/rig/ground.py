@@ -58,6 +58,17 @@ class GroundEstimate(GroundPlane):
         """Whether the still points are at heights too different for one floor."""
         return self.spread > MAX_HEIGHT_ERROR * self.extent
 
+    @property
+    def is_at_zero(self) -> bool:
+        """Whether the ground is level and near z = 0."""
+        return not (self.is_far_from_zero or self.is_uneven)
+
+
+def stands_on_zero(take: Take) -> bool:
+    """Return whether the lowest points of a recording stand on a ground at z = 0."""
+    ground = estimate_ground(take)
+    return ground is not None and ground.is_at_zero
+
 
 def estimate_ground(take: Take) -> GroundEstimate | None:
     """Return the ground of a recording, None if its lowest points never hold still.
@@ -117,7 +128,7 @@ def find_other_up_axis(take: Take) -> str:
             T_world_sensor=T @ take.T_world_sensor,
         )
         ground = estimate_ground(rotated)
-        if ground is not None and not (ground.is_far_from_zero or ground.is_uneven):
+        if ground is not None and ground.is_at_zero:
             extents[axis] = ground.extent
     if not extents:
         return ""

@@ -18,7 +18,7 @@ from marey.cleaning.outliers.runs import (
     local_median,
 )
 from marey.numerics import Float, geometry
-from marey.numerics.thresholds import OUTLIER_SD
+from marey.numerics.thresholds import FEW, MOTION_TIME_S, OUTLIER_SD
 from marey.take import Take
 
 
@@ -41,6 +41,29 @@ def find_sensor_outliers(
     ]
     outliers = [outlier for path in paths for outlier in path.find_outliers()]
     return drop_frequent(outliers, {path.name: len(path.frames) for path in paths})
+
+
+def find_stopped_sensors(take: Take) -> tuple[Outlier, ...]:
+    """Return the frames at the end in which sensors repeat one pose, without a signal.
+
+    Such a sensor stops from one frame to the next, without slowing down, and repeats
+    its pose for longer than in all of the take before, while other sensors move on.
+    This does not depend on the unit.
+
+    Args:
+        take: The recording.
+    """
+    paths = [
+        _SensorPath(name, take.T_world_sensor[:, index], take.rate, CleanOptions())
+        for index, name in enumerate(take.sensor_names)
+    ]
+    last_move = sorted(int(path.frames[-1]) for path in paths if len(path.frames))
+    stops = (path.find_stop() for path in paths)
+    return tuple(
+        stop
+        for stop in stops
+        if stop and last_move[-1] >= stop.first + MOTION_TIME_S * take.rate
+    )
 
 
 class _SensorPath:
@@ -69,6 +92,16 @@ class _SensorPath:
             return []
         frozen = list(self._find_frozen()) if self.options.mask_frozen else []
         return [*self._find_jumps(), *frozen]
+
+    def find_stop(self) -> Outlier | None:
+        """Return the frames after the last new pose if the sensor stopped suddenly."""
+        if len(self.T) < MIN_FRAMES or self.repeats[-1] <= self.repeats[:-1].sum():
+            return None
+        step = self.distances(slice(0, -1), slice(1, None))
+        if (step[:, -1] <= FEW * local_median(step, self.rate)[:, -1]).all():
+            return None
+        first, last = int(self.frames[-1]) + 1, int(self.last_frames[-1])
+        return Outlier(self.name, "frozen", first, last, float("nan"))
 
     def _find_jumps(self) -> Iterator[Outlier]:
         """Yield the runs that begin and end with a jump or a flip."""

@@ -15,7 +15,10 @@ from marey.cleaning import (
     correct_unit,
     correct_up,
     drop_unused_sensors,
+    find_stopped_sensors,
     find_swaps_between_takes,
+    mask_outliers,
+    mask_placeholders,
     mask_unsure,
     rescale,
     undo_swaps_between_takes,
@@ -34,6 +37,7 @@ from marey.numerics.thresholds import (
 )
 from marey.pipeline.options import SolveOptions
 from marey.report import Finding
+from marey.rig.ground import stands_on_zero
 from marey.segmentation import (
     TimeOffset,
     estimate_time_offset,
@@ -117,6 +121,9 @@ def _check_take(take: Take) -> Take:
         needed = "markers or sensors in different positions; check the columns"
         raise DataError(name, found="all in one position", needed=needed)
     R = take.T_world_sensor[take.sensor_seen][:, :3, :3]
+    if take.sensor_names and not (len(R) or take.labels):
+        needed = "poses; marey cannot solve orientations alone"
+        raise DataError(name, found="sensors without positions", needed=needed)
     if len(R) and np.median(np.abs(np.linalg.det(R))) < MIN_DETERMINANT:
         needed = "rotation matrices; integers cannot hold them"
         raise DataError(name, found="sensors without orientations", needed=needed)
@@ -226,17 +233,20 @@ def _select_subject(take: Take, subject: str, *, is_named: bool) -> Take:
 def clean_takes(takes: tuple[Take, ...], options: SolveOptions) -> tuple[Take, ...]:
     """Return the takes without the errors that they show before bodies are known.
 
-    Keypoints of low confidence are gaps. A length unit that nobody stated is corrected
-    by the size of people, and an up axis by how people stand or by the floor. Outliers
-    are masked, labels that were swapped within a take or between takes are swapped
-    back, lengths are scaled by two sensors of known distance, sensors without
-    information are left out, and sensors are synchronised with markers. Takes that
-    cannot determine a skeleton get an error finding.
+    Keypoints of low confidence and placeholders are gaps. A length unit that nobody
+    stated is corrected by the size of people, and an up axis by how people stand or by
+    the floor. Outliers are masked, labels that were swapped within a take or between
+    takes are swapped back, lengths are scaled by two sensors of known distance, sensors
+    without information are left out, and sensors are synchronised with markers. Takes
+    that cannot determine a skeleton get an error finding.
     """
     takes = tuple(mask_unsure(take, options.min_confidence) for take in takes)
     if options.clean:
+        takes = tuple(_without_missing(take) for take in takes)
         takes = tuple(correct_unit(take, _people_in(take)) for take in takes)
-        takes = tuple(correct_up(take, _standing_people(take)) for take in takes)
+        takes = tuple(
+            correct_up(take, _standing_people(take), stands_on_zero) for take in takes
+        )
     takes = tuple(
         check_flatness(take, has_people=bool(_people_in(take))) for take in takes
     )
@@ -246,6 +256,12 @@ def clean_takes(takes: tuple[Take, ...], options: SolveOptions) -> tuple[Take, .
         takes = undo_swaps_between_takes(takes, find_swaps_between_takes(takes))
     takes = drop_unused_sensors(_scale_takes(takes, options))
     return tuple(_align_sensors(take, options) for take in takes)
+
+
+def _without_missing(take: Take) -> Take:
+    """Return the take without values that only stand for missing ones, in any unit."""
+    take = mask_placeholders(take)
+    return mask_outliers(take, find_stopped_sensors(take))
 
 
 def _align_sensors(take: Take, options: SolveOptions) -> Take:

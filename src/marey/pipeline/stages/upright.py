@@ -12,6 +12,7 @@ from marey.cleaning import Person, correct_up
 from marey.numerics import geometry
 from marey.pipeline.stages.bodies import BodyFit, name_anonymous_bodies
 from marey.pipeline.stages.takes import LOWER, UPPER
+from marey.rig.ground import stands_on_zero
 from marey.take import Take
 
 
@@ -25,7 +26,9 @@ def rotate_upright(fit: BodyFit) -> BodyFit:
         return fit
     namings = name_anonymous_bodies(fit)[1]
     upright = [
-        one.take if _is_known(one.take) else correct_up(one.take, _people(one, namings))
+        one.take
+        if _is_known(one.take)
+        else correct_up(one.take, _people(one, namings), stands_on_zero)
         for one in fit.bodies
     ]
     if all(take is one.take for take, one in zip(upright, fit.bodies, strict=True)):
