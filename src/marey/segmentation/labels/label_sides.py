@@ -6,7 +6,6 @@ from marey.anatomy import names as vrm
 from marey.segmentation.labels.words import (
     Bodies,
     Reading,
-    has_side,
     limb_of,
     readings_of_label,
     side_as_position,
@@ -36,7 +35,7 @@ def bodies_of_labels(labels: Mapping[str, str]) -> dict[str, tuple[Bodies, ...]]
         limb: _sides_of_limb(limb, [*readings.values()]) for limb in ("arm", "leg")
     }
     return {
-        key: tuple(dict.fromkeys(b for one in some for b in _on_sides(one, sides)))
+        key: tuple(dict.fromkeys(_bodies_of_readings(some, sides)))
         for key, some in readings.items()
     }
 
@@ -90,18 +89,21 @@ def _sides_of_limb(
     return frozenset(named or ({""} if len(bodies) > 1 else ()))
 
 
-def _on_sides(
-    reading: Reading, sides: Mapping[str, frozenset[str]]
+def _bodies_of_readings(
+    readings: Sequence[Reading], sides: LimbSides
 ) -> Iterator[Bodies]:
-    """Yield the bodies that a reading may mean."""
-    if reading.side or not any(map(has_side, reading.bodies)):
-        yield with_side(reading.bodies, reading.side)
-        return
-    possible = sides[next(filter(None, map(limb_of, reading.bodies)))]
-    trunk = with_side(reading.bodies, "")
-    if possible == {""}:
-        yield reading.bodies
-    elif trunk:
-        yield trunk
-    else:
-        yield from (with_side(reading.bodies, side) for side in sorted(possible))
+    """Yield the bodies that a label may mean.
+
+    Limbs without a side count beside others only where no label names a side: "th12" is
+    a vertebra, not either thigh.
+    """
+    plain = [with_side(one.bodies, one.side) for one in readings]
+    for one, bodies in zip(readings, plain, strict=True):
+        limbs = [limb for limb in map(limb_of, one.bodies) if limb and not one.side]
+        possible = sides[limbs[0]] if limbs else frozenset()
+        if possible == {""}:
+            yield one.bodies
+        elif bodies:
+            yield bodies
+        elif not any(plain):
+            yield from (with_side(one.bodies, side) for side in sorted(possible))
