@@ -52,17 +52,24 @@ def joint_findings(
     best = smallest_per_body(fits.pair, fits.residual, len(names))
     return (
         *(f for body in range(len(names)) for f in _body_findings(takes, body)),
-        *_pair_findings(names, fits),
-        *_loose_bodies(names, fits, best),
+        *_pair_findings(takes, fits),
+        *_loose_bodies(takes, fits, best),
         *_misread_orientations(takes, best),
     )
 
 
-def _pair_findings(names: tuple[str, ...], fits: JointFits) -> Iterator[Finding]:
-    """Yield the pairs that are never seen together, and the doubtful joints."""
+def _pair_findings(takes: Sequence[Bodies], fits: JointFits) -> Iterator[Finding]:
+    """Yield the pairs that are never seen together, and the doubtful joints.
+
+    Two bodies of one or two markers each have no joint in any case.
+    """
+    names = takes[0].names
+    determined = np.any([take.determined for take in takes], axis=0)
     is_candidate = candidate_pairs(fits.pair, fits.residual)
     for row, (a, b) in enumerate(fits.pair.tolist()):
         if not fits.fitted[row]:
+            if not determined[[a, b]].any():
+                continue
             message = "never seen in the same frame, so no joint is found; record both"
             yield _finding("pair-unseen", f"{names[a]}-{names[b]}", message)
         elif is_candidate[row]:
@@ -70,10 +77,15 @@ def _pair_findings(names: tuple[str, ...], fits: JointFits) -> Iterator[Finding]
 
 
 def _loose_bodies(
-    names: tuple[str, ...], fits: JointFits, best: Float[Array, " body"]
+    takes: Sequence[Bodies], fits: JointFits, best: Float[Array, " body"]
 ) -> Iterator[Finding]:
-    """Yield the bodies that fit no other body, by their best residual."""
-    for body in np.flatnonzero(np.isfinite(best)):
+    """Yield the sensors that fit no other body, by their best residual.
+
+    Bodies of markers are not concerned: a ball that is thrown fits none.
+    """
+    names = takes[0].names
+    has_markers = np.any([take.shared.any(axis=0) for take in takes], axis=0)
+    for body in np.flatnonzero(np.isfinite(best) & ~has_markers):
         is_of_body = (fits.pair == body).any(axis=1) & fits.fitted
         noise = float(np.max(fits.noise[is_of_body], initial=0.0))
         if best[body] > CERTAIN_SD * max(SKIN_MOTION_M, noise):
