@@ -2,11 +2,12 @@
 
 For each folder: the share of markers in a right body, of all and of those whose label
 is a name and not a number ("*52", "P1"); joints of the tree that are right; and names
-that are right, wrong or none. "Set unknown" leaves out, for each take, the marker set
+that are right, wrong or none. "All" is over all markers, and has the mean of the
+folders. "Set unknown" leaves out, for each take, the marker set
 that its labels are of, so that words and motion have to do.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
@@ -76,16 +77,19 @@ def measure(setting: Setting) -> Iterator[Row]:
         yield Row("known bodies", skipped="no recordings: MAREY_DATA names no folder")
         return
     for words, without in (("", False), (", set unknown", True)):
-        total = Score()
+        total, shares = Score(), []
         for folder, files in sorted(cases.items())[: setting.choose(len(cases), 2)]:
             if not setting.wants(folder):
                 continue
             chosen = files[: setting.choose(len(files), 1)]
             scores = [score_file(*one, without=without) for one in chosen]
             of_folder = sum(scores, Score())
-            yield Row(folder + words, of_folder.figures())
+            figures = of_folder.figures()
+            yield Row(folder + words, figures)
             total += of_folder
-        yield Row("all" + words, total.figures())
+            shares.append(figures["markers right"])
+        mean = {"mean of folders": float(np.mean(shares))} if shares else {}
+        yield Row("all" + words, {**total.figures(), **mean})
 
 
 def score_file(path: Path, truth: Truth, *, without: bool) -> Score:
@@ -121,17 +125,29 @@ def score_fit(fit: BodyFit, truth: Truth) -> Score:
     ]
     present = {a[0] for a in allowed if len(a) == 1} | set(true_of.values())
     edges = contract_edges(truth.edges, present)
-    joined = {
-        frozenset((true_of.get(int(p), "?"), true_of.get(child, "?")))
-        for child, p in enumerate(fit.tree.parent)
-        if p >= 0
-    }
+    joined = joints_found(fit, true_of)
     names = count_names(bodies.names, found, allowed, true_of)
     of_named = [one for one, label in zip(right, labels, strict=True) if is_name(label)]
     return Score(
         *(len(right), sum(right), len(of_named), sum(of_named)),
         *(len(edges), len(edges & joined), *names, 1),
     )
+
+
+def joints_found(fit: BodyFit, true_of: Mapping[int, str]) -> set[frozenset[str]]:
+    """Return the joints of the tree, bodies without a scored marker contracted.
+
+    The true joints are contracted likewise: a sternum that is not scored may be a body
+    between the head and the shoulder blades.
+    """
+    joints = {
+        frozenset(
+            (true_of.get(int(parent), f"?{parent}"), true_of.get(body, f"?{body}"))
+        )
+        for body, parent in enumerate(fit.tree.parent)
+        if parent >= 0
+    }
+    return contract_edges(frozenset(joints), set(true_of.values()))
 
 
 def scored_markers(bodies: marey.Bodies, truth: Truth) -> tuple[list[str], list[int]]:

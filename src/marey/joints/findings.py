@@ -52,19 +52,26 @@ def joint_findings(
     best = smallest_per_body(fits.pair, fits.residual, len(names))
     return (
         *(f for body in range(len(names)) for f in _body_findings(takes, body)),
-        *_pair_findings(names, fits),
+        *_pair_findings(takes, fits),
         *_loose_bodies(takes, fits, best),
         *_misread_orientations(takes, best),
     )
 
 
-def _pair_findings(names: tuple[str, ...], fits: JointFits) -> Iterator[Finding]:
-    """Yield the pairs that are never seen together, and the doubtful joints."""
+def _pair_findings(takes: Sequence[Bodies], fits: JointFits) -> Iterator[Finding]:
+    """Yield the pairs that are never seen together, and the doubtful joints.
+
+    Two bodies of one or two markers each have no joint in any case.
+    """
+    names = takes[0].names
+    determined = np.any([take.determined for take in takes], axis=0)
     with np.errstate(invalid="ignore"):
         is_joined = ~(fits.residual > _largest_residual(fits.noise))
     is_candidate = candidate_pairs(fits.pair, fits.residual) & is_joined
     for row, (a, b) in enumerate(fits.pair.tolist()):
         if not fits.fitted[row]:
+            if not determined[[a, b]].any():
+                continue
             message = "never seen in the same frame, so no joint is found; record both"
             yield _finding("pair-unseen", f"{names[a]}-{names[b]}", message)
         elif is_candidate[row]:
@@ -93,7 +100,7 @@ def _loose_bodies(
         residual = f"the best residual is {1e3 * best[body]:.0f} mm"
         if has_markers[body]:
             message = (
-                f"has a joint with no other body: {residual}; if it is no prop, "
+                f"has no joint with another body: {residual}; if it is no prop, "
                 "markers between are missing"
             )
             yield _finding("body-separate", names[body], message, "info", best[body])

@@ -18,6 +18,7 @@ from marey.segmentation.labels.marker_sets import (
     MarkerSet,
     known_marker_sets,
 )
+from marey.segmentation.labels.side_by_trunk import names_with_sides
 from marey.segmentation.labels.spelling import is_name, label_readings, normalise_label
 from marey.segmentation.labels.unnamed import bodies_of_unnamed, unnamed_markers
 from marey.segmentation.labels.word_set import (
@@ -150,7 +151,7 @@ def recognise_marker_set(take: Take) -> MarkerSetMatch | None:
     set does not know join its bodies by their words and motion (`bodies_by_motion`),
     markers without a name by their motion (`bodies_of_unnamed`).
     """
-    subjects = match_subjects(take)
+    subjects = [_with_sides(take, one) for one in match_subjects(take)]
     if not subjects:
         return None
     stats = pair_statistics([take.points])
@@ -208,6 +209,26 @@ def match_subjects(take: Take) -> list[SubjectMatch]:
     usable = _without_copies(take.points, shown)
     readings = [_match_subjects(reading, usable) for reading in label_readings(take)]
     return max(readings, key=lambda some: sum(len(one.hits) for one in some))
+
+
+def _with_sides(take: Take, subject: SubjectMatch) -> SubjectMatch:
+    """Return the match with a single arm or leg on its side of the trunk, if clear."""
+    members = {body: subject.markers_of(body) for body in subject.bodies}
+    names = names_with_sides(take, members)
+    if not names:
+        return subject
+
+    def rename(body: str) -> str:
+        return names.get(body, body)
+
+    known = subject.marker_set
+    template = replace(
+        known.template,
+        markers={rename(b): some for b, some in known.template.markers.items()},
+    )
+    bodies_of = {k: tuple(map(rename, some)) for k, some in known.bodies_of.items()}
+    renamed = replace(known, template=template, bodies_of=bodies_of)
+    return replace(subject, marker_set=renamed)
 
 
 def _without_copies(

@@ -8,11 +8,11 @@ import numpy as np
 from marey.anatomy import names as vrm
 from marey.segmentation.clusters.pair_statistics import (
     CLEAR_LOG_ODDS,
-    MIN_RIGID_MARKERS,
     log_odds,
     pair_statistics,
 )
 from marey.segmentation.labels.joint_names import are_joint_names, parse_joint_names
+from marey.segmentation.labels.label_sides import bodies_of_labels
 from marey.segmentation.labels.marker_sets import MarkerSet
 from marey.segmentation.labels.words import (
     Bodies,
@@ -37,7 +37,7 @@ def word_set(labels: Mapping[str, str]) -> MarkerSet | None:
     Args:
         labels: The labels as they are written, by their normalised spelling.
     """
-    readings = {label: bodies_of_label(raw) for label, raw in labels.items()}
+    readings = bodies_of_labels(labels)
     n_read = sum(map(bool, readings.values()))
     is_animal = any(map(names_an_animal, labels.values()))
     are_joints = are_joint_names(parse_joint_names(list(labels.values())))
@@ -95,10 +95,10 @@ def _merge_small_clusters(bodies_of: Mapping[str, Bodies]) -> dict[str, Bodies]:
     A shoulder blade needs a cluster of markers; a single one counts with the chest.
     """
     merged = dict(bodies_of)
-    for cluster in vocabulary().clusters:
+    for cluster, n_needed in vocabulary().clusters.items():
         for body in {cluster, *vrm.both_sides(cluster)}:
             labels = [label for label, bodies in bodies_of.items() if bodies[0] == body]
-            is_small = len(labels) < MIN_RIGID_MARKERS
+            is_small = len(labels) < n_needed
             for label in labels:
                 merged[label] = bodies_of[label][1:] if is_small else (body,)
     return merged
@@ -119,6 +119,7 @@ def bodies_by_motion(take: Take, known: Mapping[int, Bodies]) -> dict[int, Bodie
     members = np.zeros((len(names), len(take.labels)), dtype=bool)
     for marker, bodies in known.items():
         members[[names.index(body) for body in bodies], marker] = True
+    readings_of = bodies_of_labels(dict(zip(take.labels, take.labels, strict=True)))
     stats = pair_statistics([take.points])
     counts = members.astype(float) @ stats.is_known
     with np.errstate(invalid="ignore"):
@@ -129,7 +130,7 @@ def bodies_by_motion(take: Take, known: Mapping[int, Bodies]) -> dict[int, Bodie
             support_of = dict(zip(names, support[:, marker].tolist(), strict=True))
             readings = [
                 tuple(body for body in bodies if body in names)
-                for bodies in bodies_of_label(label)
+                for bodies in readings_of[label]
             ]
             bodies = _best_bodies(readings, support_of)
             found |= {marker: bodies} if bodies else {}

@@ -33,6 +33,19 @@ MAX_CACHED = 4096
 Bodies = tuple[str, ...]
 """Bodies that a marker may be on, the owning one first."""
 
+FINGER_BODIES = tuple(finger + vrm.PHALANGES[0] for finger in vrm.FINGERS)
+"""Body of each finger without its side: words name a finger, and no phalanx."""
+
+
+class Reading(NamedTuple):
+    """What the words of a label may mean."""
+
+    side: str
+    """"Left" or "Right", "" if the label names none."""
+
+    bodies: Bodies
+    """Bodies that the marker may be on, without their sides."""
+
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
@@ -68,8 +81,11 @@ class Vocabulary:
     animals: frozenset[str]
     """Words for parts that people do not have."""
 
-    clusters: tuple[str, ...]
-    """Bodies that only a cluster of markers makes, without sides."""
+    clusters: Mapping[str, int]
+    """Number of markers that make each body which fewer do not, without sides."""
+
+    trunk: Mapping[str, frozenset[str]]
+    """Words for landmarks at the front, back, upper and lower end of the trunk."""
 
     limbs: tuple[tuple[str, ...], ...]
     """Words for the joints along a limb, from the trunk outward."""
@@ -134,7 +150,8 @@ def vocabulary() -> Vocabulary:
         things=frozenset(table["things"]["words"]),
         computed=frozenset(table["computed"]["words"]),
         animals=frozenset(table["animals"]["words"]),
-        clusters=tuple(table["clusters"]["bodies"]),
+        clusters=table["clusters"],
+        trunk={where: frozenset(some) for where, some in table["trunk"].items()},
         limbs=tuple(map(tuple, table["joints"]["limbs"])),
         midline=tuple(table["joints"]["midline"]),
         same_joint=table["joints"]["same"],
@@ -142,12 +159,12 @@ def vocabulary() -> Vocabulary:
 
 
 def tree_of_words() -> dict[str, str]:
-    """Return the parent of each body that words name, on both sides."""
+    """Return the parent of each body that words name, on both sides and on none."""
     parents: dict[str, str] = {}
     for body, parent in vocabulary().parents.items():
-        for side in vrm.SIDES:
-            child = side + body if _has_side(body) else body
-            parents[child] = side + parent if _has_side(parent) else parent
+        for side in (*vrm.SIDES, ""):
+            child = side + body if has_side(body) else body
+            parents[child] = side + parent if has_side(parent) else parent
     return parents
 
 
@@ -158,6 +175,14 @@ def bodies_of_label(label: str) -> tuple[Bodies, ...]:
     None if it has no known words; several if a word is ambiguous, such as "SH" for
     shoulder and shank. A limb without a side is no body, and "RTH2" is no vertebra.
     """
+    readings = readings_of_label(label)
+    sided = (with_side(one.bodies, one.side) for one in readings)
+    return tuple(dict.fromkeys(bodies for bodies in sided if bodies))
+
+
+@lru_cache(MAX_CACHED)
+def readings_of_label(label: str) -> tuple[Reading, ...]:
+    """Return what the words of a label may mean, with the sides that it may name."""
     splits = [
         (_split(chunks), side, chunks)
         for side, chunks in _side_readings(_chunks(label))
@@ -165,19 +190,44 @@ def bodies_of_label(label: str) -> tuple[Bodies, ...]:
     best = min((split[:2] for split, _, _ in splits), default=None)
     if names_no_body(label) or not best:
         return ()
-    found: dict[Bodies, None] = {}
+    found: dict[Reading, None] = {}
     for split, side, chunks in splits:
         stem = "".join(chunks)
         sided_number = bool(side) and stem[-1].isdigit()
         exact = [
             bodies
             for bodies in vocabulary().exact.get(stem, ())
-            if _has_side(bodies[0]) or not sided_number
+            if has_side(bodies[0]) or not sided_number
         ]
         meanings = _meanings(split) if split[:2] == best else []
         for bodies in (*sorted(exact), *meanings):
-            found |= dict.fromkeys(_with_side(bodies, side))
+            found[Reading(side, bodies)] = None
     return tuple(found)
+
+
+@lru_cache(MAX_CACHED)
+def words_of_label(label: str) -> frozenset[str]:
+    """Return the known words of a label, and the whole label without a side."""
+    splits = [
+        (_split(chunks), "".join(chunks))
+        for _, chunks in _side_readings(_chunks(label))
+    ]
+    best = min((split[:2] for split, _ in splits), default=None)
+    words = (word for split, _ in splits if split[:2] == best for word in split.words)
+    return frozenset((*words, *(stem for _, stem in splits)))
+
+
+def side_as_position(label: str) -> tuple[str, str]:
+    """Return a label without what is behind its last separator, and that word.
+
+    The word is a side or a position; "" and "" for other labels: "hand" and "left" of
+    "hand_left", "hand" and "top" of "hand_top".
+    """
+    *stem, last = _chunks(label) or ("",)
+    is_position = last in vocabulary().landmarks and not vocabulary().landmarks[last]
+    if stem and (last in vocabulary().sides or is_position):
+        return "_".join(stem), last
+    return "", ""
 
 
 def name_of_thing(label: str) -> str:
@@ -290,16 +340,22 @@ def _common(landmarks: Sequence[str]) -> list[Bodies]:
     return list(found)
 
 
-def _with_side(bodies: Bodies, side: str) -> Iterator[Bodies]:
-    """Yield the bodies of a landmark on a side, if there are any."""
-    here = tuple(
-        side + body if _has_side(body) else body
+def with_side(bodies: Bodies, side: str) -> Bodies:
+    """Return the bodies of a landmark on a side; "" leaves those of the trunk."""
+    return tuple(
+        side + body if has_side(body) else body
         for body in bodies
-        if side or not _has_side(body)
+        if side or not has_side(body)
     )
-    if here:
-        yield here
 
 
-def _has_side(body: str) -> bool:
-    return body in vrm.ARM or body in vrm.LEG
+def has_side(body: str) -> bool:
+    """Return whether a body, by its name without side, is of a limb."""
+    return bool(limb_of(body))
+
+
+def limb_of(body: str) -> str:
+    """Return "arm" or "leg" for a body of a limb, by its name without side, or ""."""
+    if body in vrm.ARM or body in FINGER_BODIES:
+        return "arm"
+    return "leg" if body in vrm.LEG else ""

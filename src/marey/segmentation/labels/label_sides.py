@@ -1,0 +1,109 @@
+"""Sides of labels that name a limb and no side, by the other labels of the subject."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from marey.anatomy import names as vrm
+from marey.segmentation.labels.words import (
+    Bodies,
+    Reading,
+    limb_of,
+    readings_of_label,
+    side_as_position,
+    vocabulary,
+    with_side,
+)
+
+MIDDLE_FINGER = "middlefinger"
+
+LimbSides = Mapping[str, frozenset[str]]
+"""Sides that labels name of the arms and of the legs. "" alone: no label names one, and
+words without a side name two bodies or more of the limb."""
+
+
+def bodies_of_labels(labels: Mapping[str, str]) -> dict[str, tuple[Bodies, ...]]:
+    """Return the bodies that each label of a subject may name; several are ambiguous.
+
+    As `bodies_of_label`, and labels that name a limb without a side are on the only
+    side that other labels of such limbs name, or on either one. If none names a side,
+    there is a single arm or leg, and its bodies have no side: "UpperArm".
+
+    Args:
+        labels: The labels as they are written, by any key.
+    """
+    readings = _read_together(labels)
+    sides = {
+        limb: _sides_of_limb(limb, [*readings.values()]) for limb in ("arm", "leg")
+    }
+    return {
+        key: tuple(dict.fromkeys(_bodies_of_readings(some, sides)))
+        for key, some in readings.items()
+    }
+
+
+def _read_together(labels: Mapping[str, str]) -> dict[str, tuple[Reading, ...]]:
+    """Return the readings of labels, those understood that only the others explain.
+
+    "hand_left" beside "hand_top" is the left end of a hand. "middle_tip" beside words
+    for other fingers is of the middle finger.
+    """
+    split = {key: side_as_position(label) for key, label in labels.items()}
+    sides = vocabulary().sides
+    tops = {stem for stem, word in split.values() if stem and word not in sides}
+    readings = {
+        key: readings_of_label(split[key][0])
+        if split[key][0] in tops and split[key][1] in sides
+        else readings_of_label(label)
+        for key, label in labels.items()
+    }
+    fingers = {
+        body
+        for some in readings.values()
+        for one in some
+        for body in one.bodies
+        if body.startswith(vrm.FINGERS)
+    }
+    if len(fingers) > 1:
+        for key, label in labels.items():
+            lower = label.casefold()
+            if not readings[key] and "middle" in lower:
+                renamed = lower.replace("middle", MIDDLE_FINGER, 1)
+                readings[key] = readings_of_label(renamed)
+    return readings
+
+
+def _sides_of_limb(
+    limb: str, readings: Sequence[tuple[Reading, ...]]
+) -> frozenset[str]:
+    """Return the sides that labels name of a limb, see `LimbSides`."""
+    named = {
+        one.side
+        for some in readings
+        for one in some
+        if one.side and limb_of(one.bodies[0]) == limb
+    }
+    bodies = {
+        some[0].bodies[0]
+        for some in readings
+        if len(some) == 1 and all(limb_of(body) == limb for body in some[0].bodies)
+    }
+    return frozenset(named or ({""} if len(bodies) > 1 else ()))
+
+
+def _bodies_of_readings(
+    readings: Sequence[Reading], sides: LimbSides
+) -> Iterator[Bodies]:
+    """Yield the bodies that a label may mean.
+
+    Limbs without a side count beside others only where no label names a side: "th12" is
+    a vertebra, not either thigh.
+    """
+    plain = [with_side(one.bodies, one.side) for one in readings]
+    for one, bodies in zip(readings, plain, strict=True):
+        limbs = [limb for limb in map(limb_of, one.bodies) if limb and not one.side]
+        possible = sides[limbs[0]] if limbs else frozenset()
+        if possible == {""}:
+            yield one.bodies
+        elif bodies:
+            yield bodies
+        elif not any(plain):
+            yield from (with_side(one.bodies, side) for side in sorted(possible))
