@@ -15,7 +15,6 @@ from marey.pipeline.reporting.findings import (
     loop_findings,
     part_findings,
 )
-from marey.rig.ground import OTHER_UP_AXES
 from marey.segmentation import segment
 from marey.take import Fact, Source
 from marey.tree import Loop
@@ -114,7 +113,7 @@ def test_an_assumed_up_axis_is_reported():
 def test_another_axis_that_fits_as_up_is_named(axis):
     """A walk over a floor at zero, read as if its z were up."""
     take = synth.human().record("walk", seconds=4.0, rate=60.0)
-    lying = take.points @ np.array(OTHER_UP_AXES[axis])
+    lying = take.points @ geometry.R_Z_UP[axis]
     guess = Source(up=Fact("z", "assumed"))
     (finding,) = ground_findings([replace(take, points=lying, source=guess)])
     assert f"{axis} fits: read it with up={axis}" in finding.message

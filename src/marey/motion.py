@@ -1,5 +1,6 @@
 """A skeleton in motion: root pose and joint rotations over time."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -241,6 +242,22 @@ class Motion(EvenlySampled):
         from marey.tables import motion_to_xarray  # xarray is slow to import
 
         return motion_to_xarray(self, individual)
+
+    def rename(self, names: Mapping[str, str], option: str = "names") -> "Motion":
+        """Return the motion with other names of some joints, in contacts too.
+
+        Args:
+            names: New name of each renamed joint, by its old name.
+            option: What gives the names, for the error.
+
+        Raises:
+            OptionError: If two joints would have one name.
+        """
+        contacts = (
+            replace(c, joint=names.get(c.joint, c.joint)) for c in self.contacts
+        )
+        skeleton = self.skeleton.rename(names, option)
+        return replace(self, skeleton=skeleton, contacts=tuple(contacts))
 
     def cut(self, start: int, stop: int) -> "Motion":
         """Return frames `start` up to but not including `stop`, on the same clock."""

@@ -1,12 +1,13 @@
 """The figure: joints, their offsets, axes and limits, and where the markers sit."""
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
 
-from marey.errors import DataError
+from marey.errors import DataError, OptionError
 from marey.numerics import Bool, Float, Int, empty_array, geometry
 from marey.take import Take, match_labels
 
@@ -184,6 +185,23 @@ class Skeleton:
                 "joint", found=repr(name), needed=f"one of {', '.join(self.names)}"
             )
         return self.names.index(name)
+
+    def rename(self, names: Mapping[str, str], option: str = "names") -> "Skeleton":
+        """Return the skeleton with other names of some joints.
+
+        Args:
+            names: New name of each renamed joint, by its old name.
+            option: What gives the names, for the error.
+
+        Raises:
+            OptionError: If two joints would have one name.
+        """
+        renamed = tuple(names.get(name, name) for name in self.names)
+        repeated = [name for name, count in Counter(renamed).items() if count > 1]
+        if repeated:
+            found = f"{repeated[0]}, which another joint has"
+            raise OptionError(option, found=found, needed="a name of its own")
+        return replace(self, names=renamed)
 
     def joint_of(self, body: str) -> str:
         """Return the name of the joint of a body.

@@ -286,6 +286,8 @@ class Take(EvenlySampled):
     @property
     def positions(self) -> Float[np.ndarray, "frame point 3"]:
         """Positions of the markers, then of the sensors, in metres."""
+        if not self.sensor_names:
+            return self.points
         return np.concatenate([self.points, self.T_world_sensor[..., :3, 3]], axis=1)
 
     @property

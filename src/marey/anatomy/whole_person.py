@@ -16,6 +16,7 @@ from marey.anatomy.toes import hinge_toes, toe_rotations
 from marey.motion import Motion
 from marey.numerics import Array, Float, Int
 from marey.skeleton import Kind, Skeleton
+from marey.tree import ancestors_of
 
 Vector = Float[Array, " 3"]
 
@@ -108,10 +109,8 @@ def observed_part(skeleton: Skeleton) -> Skeleton:
 
 def observed_parent(skeleton: Skeleton, joint: int) -> int:
     """Return the nearest observed joint towards the root; -1 for the root."""
-    parent = int(skeleton.parent[joint])
-    while parent >= 0 and not skeleton.observed[parent]:
-        parent = int(skeleton.parent[parent])
-    return parent
+    above = ancestors_of(skeleton.parent, joint)[1:]
+    return next((one for one in above if skeleton.observed[one]), -1)
 
 
 def complete_motion(motion: Motion, skeleton: Skeleton) -> Motion:

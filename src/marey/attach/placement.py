@@ -14,6 +14,7 @@ from marey.attach.match import JointMatch, matched_below, nearest_match
 from marey.numerics import Array, Float, geometry
 from marey.numerics.thresholds import MIN_POSE_POINTS
 from marey.skeleton import Skeleton
+from marey.tree import ancestors_of
 
 
 def carry_over(
@@ -97,9 +98,8 @@ def _rotation_before(
     free: Skeleton, T: Mapping[int, Array], joint: int
 ) -> Float[Array, "3 3"]:
     """Return the rotation of the nearest ancestor whose transform is known."""
-    while joint >= 0 and joint not in T:
-        joint = int(free.parent[joint])
-    return T[joint][:3, :3] if joint >= 0 else np.eye(3)
+    known = (T[one] for one in ancestors_of(free.parent, joint) if one in T)
+    return next(known, np.eye(4))[:3, :3]
 
 
 def _align_points(

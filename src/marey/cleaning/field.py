@@ -14,7 +14,7 @@ import numpy as np
 
 from marey.bodies import Bodies
 from marey.cleaning.arrays import Array, Vectors
-from marey.cleaning.repairs import record_repair
+from marey.cleaning.repairs import record_repair, scaled_lengths
 from marey.errors import DataError, OptionError
 from marey.joint_fits import JointFits
 from marey.numerics import Float, Int, geometry
@@ -351,9 +351,6 @@ def rescale(take: Take, factor: float) -> Take:
     """
     if not 0.0 < factor < np.inf:
         raise OptionError("factor", found=factor, needed="a number above 0")
-    T = take.T_world_sensor.copy()
-    T[..., :3, 3] *= factor
     note = f"lengths multiplied by {factor:.6g}"
     finding = Finding("take-scaled", "clean", "info", note, value=factor)
-    points = take.points * factor
-    return record_repair(take, [finding], [note], points=points, T_world_sensor=T)
+    return record_repair(take, [finding], [note], **scaled_lengths(take, factor))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from marey.cleaning.repairs import record_repair
+from marey.cleaning.repairs import record_repair, scaled_lengths
 from marey.numerics import Array, Float, geometry
 from marey.numerics.noise import white_difference
 from marey.numerics.resampling import evenly_spaced, frame_blocks
@@ -66,11 +66,7 @@ def correct_unit(take: Take, person: Sequence[Array]) -> Take:
         return take
     finding, scale = _judge_unit(take, extent)
     notes = [f"lengths times {scale:g}"] if scale != 1.0 else []
-    T_world_sensor = take.T_world_sensor.copy()
-    T_world_sensor[..., :3, 3] *= scale
-    points = take.points * scale
-    changes = {"points": points, "T_world_sensor": T_world_sensor}
-    return record_repair(take, [finding], notes, **changes)
+    return record_repair(take, [finding], notes, **scaled_lengths(take, scale))
 
 
 def find_doubtful_unit(take: Take, person: Sequence[Array]) -> Finding | None:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from marey.cleaning.arrays import Array
+from marey.numerics import Float
 from marey.report import Finding
 from marey.take import Take
 
@@ -32,3 +34,10 @@ def repair_warning(
 ) -> Finding:
     """Return a warning of the stage "clean"; see `Finding` for the arguments."""
     return Finding(code, "clean", "warning", message, subject, frames, value)
+
+
+def scaled_lengths(take: Take, factor: float) -> dict[str, Float[Array, "..."]]:
+    """Return the points and the sensors of a take with all lengths times a factor."""
+    T = take.T_world_sensor.copy()
+    T[..., :3, 3] *= factor
+    return {"points": take.points * factor, "T_world_sensor": T}

@@ -12,7 +12,7 @@ from marey.cli.application import render_cause, rich_table
 from marey.errors import OptionError, printable
 from marey.io import read_skeleton
 from marey.options import read_toml
-from marey.report import Report, Table
+from marey.report import Report, Table, count_noun
 from marey.segmentation import Template, read_template
 from marey.skeleton import Skeleton
 from marey.solution import Solution, Subject
@@ -143,10 +143,9 @@ def _headline(subject: Subject) -> Text:
     joints = int((~subject.skeleton.is_end).sum())
     frames = sum(motion.n_frames for motion in subject.motions)
     seconds = sum(motion.n_frames / motion.rate for motion in subject.motions)
-    takes = len(subject.motions)
-    counted = f"{takes} takes" if takes > 1 else "1 take"
+    takes = count_noun(len(subject.motions), "take")
     parts = f"{joints} joints" if joints > 1 else "1 rigid body"
-    facts = f"  {parts}, {frames} frames ({seconds:.1f} s) in {counted}"
+    facts = f"  {parts}, {frames} frames ({seconds:.1f} s) in {takes}"
     return Text.assemble((printable(subject.name), "bold"), facts)
 
 

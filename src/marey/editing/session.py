@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from marey.editing.kinds.mask_frames import pending_edits
-from marey.editing.kinds.moved_sensors import is_later_change
+from marey.editing.kinds.moved_sensors import edits_of_takes
 from marey.editing.score import (
     EditChange,
     EditScore,
@@ -90,9 +90,7 @@ class EditSession:
             chosen = options or parse_options(solved.options)
             takes = tuple(bodies.take for bodies in solved.bodies)
             before = parse_edits(solved.options.get("edits", ()))
-            self._masked = tuple(
-                edit for edit in before if edit.do == "bad" or is_later_change(edit)
-            )
+            self._masked = edits_of_takes(before)
         else:
             chosen = options or SolveOptions()
             takes = read_takes(solved, chosen.subject)

@@ -1,6 +1,6 @@
 """The pipeline with edits between its stages; an edit costs only what depends on it."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from marey.editing.kinds.mask_frames import mask_frames, pending_edits
 from marey.editing.kinds.moved_sensors import (
     SENSOR_EDITS,
     check_frames,
+    edits_of_takes,
     express_as_unmoved,
     hide_moved_sensors,
     is_later_change,
@@ -130,7 +131,7 @@ class EditSolver:
         for step in self._sensor_steps(edits):
             check_frames(step, self._takes)
         (_, unedited), plan, (fit, hips) = self._fit((*self._root, *edits), clock)
-        key = _take_edits(edits), plan.fit_key
+        key = edits_of_takes(edits), plan.fit_key
         subjects = self._cache.get(
             "subjects", key, lambda: estimate_skeletons(fit, self._options, clock)
         )
@@ -172,7 +173,7 @@ class EditSolver:
         Without edits there are the fit of the cleaned takes, and that of the repaired
         takes, named by anatomy.
         """
-        masks = _take_edits(edits)
+        masks = edits_of_takes(edits)
         unedited = self._cache.get(
             "unedited", masks, lambda: self._fit_unedited(edits, clock)
         )
@@ -318,11 +319,6 @@ class EditSolver:
         """Return the index of the subject that each body belongs to, by name."""
         numbers = subject_of_each_body(fit, self._options)
         return dict(zip(fit.bodies[0].names, numbers, strict=True))
-
-
-def _take_edits(edits: Sequence[Edit]) -> Hashable:
-    """Return the edits that decide what of the takes bodies are fitted to."""
-    return tuple(edit for edit in edits if edit.do == "bad" or is_later_change(edit))
 
 
 def _add_edits(solution: Solution, edits: Sequence[Edit], plan: Plan) -> Solution:

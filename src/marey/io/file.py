@@ -1,13 +1,14 @@
 """A file that is read: its bytes, its facts, its errors and its findings."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NoReturn
 
 import numpy as np
 
+from marey.anatomy.names import split_subjects
 from marey.errors import FormatError, reason
 from marey.io import units_axes
 from marey.io.notes import Notes, Stage
@@ -181,6 +182,7 @@ class File(Notes):
         facts: Facts,
         *,
         points: Float[np.ndarray, "frame marker 3"] | None = None,
+        markers: Sequence[str] = (),
         T_world_sensor: Float[np.ndarray, "frame sensor 4 4"] | None = None,
         parameters: Mapping[str, Any] | None = None,
         **fields: Any,
@@ -190,12 +192,15 @@ class File(Notes):
         Args:
             facts: Unit, up axis and rate of the file.
             points: Positions of markers, if there are any.
+            markers: Their names, which may begin with their subject: "JOE:RTHI".
             T_world_sensor: Poses of sensors, if there are any.
             parameters: What else the file says of itself.
             **fields: Other fields of the take.
         """
         if points is not None:
             fields["points"] = facts.points(points)
+        if markers:
+            fields["labels"], fields["subjects"] = split_subjects(markers)
         if T_world_sensor is not None:
             fields["T_world_sensor"] = facts.poses(T_world_sensor)
         source = self.source(facts, parameters)

@@ -17,15 +17,6 @@ MAX_HEIGHT_ERROR = FEW
 """Largest distance of the ground from z = 0, and largest range of the heights of still
 points, as fractions of the recording's extent."""
 
-OTHER_UP_AXES = {
-    "y": [[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]],
-    "-y": [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]],
-    "x": [[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]],
-    "-x": [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]],
-    "-z": [[1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, -1.0]],
-}
-"""Axes other than z that may be up, each with the rotation that brings it to z."""
-
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class GroundEstimate(GroundPlane):
@@ -76,7 +67,7 @@ def estimate_ground(take: Take) -> GroundEstimate | None:
     In most frames of most recordings a foot stands still on the ground. So the heights
     of the lowest point are collected over the frames in which that point is slow.
     """
-    points = _tracked_points(take)
+    points = take.positions
     has_points = np.isfinite(points[..., 2]).any(axis=1)
     points = points if has_points.all() else points[has_points]
     if len(points) < 3:
@@ -119,9 +110,9 @@ def find_other_up_axis(take: Take) -> str:
     none.
     """
     extents = {}
-    for axis, R in OTHER_UP_AXES.items():
-        T = np.eye(4)
-        T[:3, :3] = R
+    for axis in ("y", "-y", "x", "-x", "-z"):
+        R = geometry.R_Z_UP[axis]
+        T = geometry.transform(R, np.zeros(3))
         rotated = replace(
             take,
             points=take.points @ np.transpose(R),
@@ -135,13 +126,3 @@ def find_other_up_axis(take: Take) -> str:
     best = max(extents, key=lambda axis: extents[axis])
     R_read = geometry.R_Z_UP[take.source.up.value or "z"]
     return geometry.nearest_axis(R_read.T @ geometry.R_Z_UP[best][2])
-
-
-def _tracked_points(take: Take) -> Float[Array, "frame item 3"]:
-    """Return the positions of all markers, then of all sensors, in metres."""
-    sensors = take.T_world_sensor[..., :3, 3]
-    if not take.labels:
-        return np.asarray(sensors)
-    if not take.sensor_names:
-        return take.points
-    return np.concatenate([take.points, sensors], axis=1)

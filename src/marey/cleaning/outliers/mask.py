@@ -9,7 +9,7 @@ import numpy as np
 
 from marey.cleaning.repairs import record_repair, repair_warning
 from marey.numerics.thresholds import FEW
-from marey.report import Finding
+from marey.report import Finding, count_noun
 from marey.take import Take
 
 Kind = Literal["jump", "flip", "frozen", "joint", "spike", "zero"]
@@ -117,7 +117,6 @@ def _finding(group: list[Outlier]) -> Finding:
     mm, deg = 1e3 * worst.size, np.degrees(worst.size)
     code, message = _CODES_AND_MESSAGES[worst.kind]
     message = message.format(mm=mm, deg=deg)
-    counted = f"{count} frames" if count > 1 else "1 frame"
-    message += f"; {counted} masked: {', '.join(spans)}"
+    message += f"; {count_noun(count, 'frame')} masked: {', '.join(spans)}"
     frames = group[0].first, group[-1].last
     return repair_warning(code, message, worst.name, frames, worst.size)

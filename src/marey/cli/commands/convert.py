@@ -1,7 +1,7 @@
 """`marey convert`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -137,13 +137,4 @@ def _rename_joints(motion: "Motion", renamed: Mapping[str, str]) -> "Motion":
     if unknown:
         needed = f"old=new with joints out of {', '.join(skeleton.names)}"
         raise OptionError("--rename", found=unknown, needed=needed)
-    names = tuple(renamed.get(name, name) for name in skeleton.names)
-    if len(set(names)) < len(names):
-        needed = "a name of its own for every joint"
-        raise OptionError("--rename", found=sorted(renamed.values()), needed=needed)
-    contacts = (
-        replace(contact, joint=renamed.get(contact.joint, contact.joint))
-        for contact in motion.contacts
-    )
-    named = replace(skeleton, names=names)
-    return replace(motion, skeleton=named, contacts=tuple(contacts))
+    return motion.rename(renamed, "--rename")

@@ -38,6 +38,11 @@ def is_later_change(edit: Edit) -> bool:
     return edit.do in SENSOR_EDITS and edit.start > (0, 0)
 
 
+def edits_of_takes(edits: Sequence[Edit]) -> tuple[Edit, ...]:
+    """Return the edits that decide what of the takes bodies are fitted to."""
+    return tuple(edit for edit in edits if edit.do == "bad" or is_later_change(edit))
+
+
 def hide_moved_sensors(
     takes: tuple[Take, ...], steps: Sequence[EditStep]
 ) -> tuple[Take, ...]:

@@ -1,14 +1,11 @@
 """Edit "rename": the names that users give, put on the solution at the end."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from marey.anatomy.names import without_subject
 from marey.editing.draft import EditStep, PlanDraft
-from marey.errors import OptionError
 from marey.report import Finding
-from marey.skeleton import Skeleton
 from marey.solution import Solution, Subject
 
 
@@ -85,29 +82,13 @@ def _rename_subject(subject: Subject, body_names: Mapping[str, str]) -> Subject:
     for before, name in body_names.items():
         joint = subject.skeleton.joint_of(before)
         names[joint] = name if ":" in joint else without_subject(name)
-    motions, all_names = [], _with_bone_ends(names)
-    for motion in subject.motions:
-        contacts = tuple(
-            replace(contact, joint=all_names.get(contact.joint, contact.joint))
-            for contact in motion.contacts
-        )
-        skeleton = _rename_skeleton(motion.skeleton, all_names)
-        motions.append(replace(motion, skeleton=skeleton, contacts=contacts))
+    all_names = _with_bone_ends(names)
     is_root = subject.name == subject.skeleton.names[0]
     return Subject(
         names.get(subject.name, subject.name) if is_root else subject.name,
-        _rename_skeleton(subject.skeleton, all_names),
-        tuple(motions),
+        subject.skeleton.rename(all_names, "edits: rename"),
+        tuple(one.rename(all_names, "edits: rename") for one in subject.motions),
     )
-
-
-def _rename_skeleton(skeleton: Skeleton, names: Mapping[str, str]) -> Skeleton:
-    renamed = tuple(names.get(name, name) for name in skeleton.names)
-    repeated = [name for name, count in Counter(renamed).items() if count > 1]
-    if repeated:
-        found = f"{repeated[0]}, which another joint has"
-        raise OptionError("edits: rename", found=found, needed="a name of its own")
-    return replace(skeleton, names=renamed)
 
 
 def _with_bone_ends(names: Mapping[str, str]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from marey.anatomy.names import split_subjects, subject_of, without_subject
+from marey.anatomy.names import subject_of, without_subject
 from marey.io.contract import Format
 from marey.io.file import Facts, File
 from marey.io.text import numbers, timing
@@ -111,13 +111,11 @@ def read_take(file: File) -> Take:
     up = file.decide_fact("up", stated="y", assumed="y", note=note, how="inferred")
     markers, sensors = _choose_entries(file, head)
     T = _poses(file, values, sensors, fields.get("Rotation Type", ""))
-    labels, subjects = _labels(file, markers)
     names = _sensor_names(file, sensors)
     return file.take(
         Facts(unit, up, rate),
         points=_positions(values, markers),
-        labels=labels,
-        subjects=subjects,
+        markers=_labels(file, markers),
         T_world_sensor=T,
         sensor_names=names,
         start=timing.first_time(times),
@@ -278,10 +276,8 @@ def _order(file: File, rotation_type: str) -> str:
     return order
 
 
-def _labels(
-    file: File, markers: Sequence[MotiveEntry]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return labels and subjects; a solved marker never takes a measured one's name."""
+def _labels(file: File, markers: Sequence[MotiveEntry]) -> tuple[str, ...]:
+    """Return names of markers; a solved one never takes the name of a measured one."""
     measured = {m.name for m in markers if m.is_measured}
     names = [
         f"{m.name}_solved" if not m.is_measured and m.name in measured else m.name
@@ -289,7 +285,7 @@ def _labels(
     ]
     # Motive 1.21 writes "Unlabeled:108", 1.25 "Unlabeled 108": no subject either way.
     names = [n.replace(f"{UNLABELED}:", f"{UNLABELED} ") for n in names]
-    return split_subjects(name_all(file, names, len(names), "marker"))
+    return name_all(file, names, len(names), "marker")
 
 
 def _sensor_names(file: File, sensors: Sequence[MotiveEntry]) -> tuple[str, ...]:

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from marey.anatomy.names import split_subjects
 from marey.io.contract import Format
 from marey.io.file import Facts, File
 from marey.io.text import names, numbers, timing
@@ -226,8 +225,7 @@ def _markers(
         "{} positions are exactly zero: taken as not seen",
         severity="info",
     )
-    labels, subjects = split_subjects([labels[i] for i in keep])
-    return {"points": points, "labels": labels, "subjects": subjects}, times
+    return {"points": points, "markers": [labels[i] for i in keep]}, times
 
 
 def _without_axis(name: str) -> str:

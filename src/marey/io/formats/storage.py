@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from marey.anatomy.names import split_subjects
 from marey.io import contract
 from marey.io.contract import Format, Output
 from marey.io.file import Facts, File
@@ -224,8 +223,7 @@ def _unit_and_up_of_sensors(file: File, head: TableHeader) -> tuple[Fact, Fact]:
 
 
 def _markers(file: File, names: Sequence[str], points: np.ndarray) -> dict[str, Any]:
-    labels, subjects = split_subjects(unique_names(file, names, "marker"))
-    return {"points": points, "labels": labels, "subjects": subjects}
+    return {"points": points, "markers": unique_names(file, names, "marker")}
 
 
 def _sensors(file: File, names: Sequence[str], wxyz: np.ndarray) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from typing import NoReturn
 
 import numpy as np
 
-from marey.anatomy.names import split_subjects
 from marey.io.contract import Format, Output
 from marey.io.file import Facts, File
 from marey.io.options import WriteOptions
@@ -90,12 +89,10 @@ def read_take(file: File) -> Take:
     rate = timing.decide_rate(
         file, word, raw.times, note="DataRate", clock="Time column"
     )
-    labels, subjects = split_subjects(raw.labels)
     return file.take(
         Facts(unit, up, rate),
         points=raw.points,
-        labels=labels,
-        subjects=subjects,
+        markers=raw.labels,
         start=timing.first_time(raw.times),
         parameters=raw.header,
     )

@@ -51,10 +51,7 @@ class MarkerDistances:
         starts = np.arange(max(len(by_block) - blocks + 1, 0))[:, None]
         windows = by_block[starts + np.arange(blocks)]
         variance = windows.reshape(len(starts), block * blocks, -1).var(axis=1)
-        seen = np.isfinite(variance)
-        total = np.sum(variance, axis=1, where=seen)
-        count = seen.sum(axis=1)
-        return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+        return _mean_of_known(variance)
 
     def noise_variance(self, noise: PoseNoise, a: int, b: int) -> float:
         """Return the variance of a distance that noise of the markers alone would show.
@@ -77,8 +74,11 @@ class MarkerDistances:
         in_core = distance[core]
         known = np.isfinite(in_core).any(axis=0)
         mean = np.nanmean(in_core[:, known], axis=0)
-        square = (distance[:, known] - mean) ** 2
-        seen = np.isfinite(square)
-        total = np.sum(square, axis=1, where=seen)
-        count = seen.sum(axis=1)
-        return np.sqrt(np.where(count > 0, total / np.maximum(count, 1), np.nan))
+        return np.asarray(np.sqrt(_mean_of_known((distance[:, known] - mean) ** 2)))
+
+
+def _mean_of_known(values: Float[Array, "row value"]) -> Float[Array, " row"]:
+    """Return the mean of what is known of each row; NaN if nothing is."""
+    known = np.isfinite(values)
+    total, count = np.sum(values, axis=1, where=known), known.sum(axis=1)
+    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))

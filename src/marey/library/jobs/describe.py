@@ -12,7 +12,7 @@ from marey.anatomy.names import without_subject
 from marey.errors import FormatError, reason
 from marey.io import read
 from marey.io.file import hash_file
-from marey.numerics import Float
+from marey.numerics import Float, Int
 from marey.numerics.thresholds import SAMPLE_FRAMES
 from marey.take import Take
 
@@ -89,15 +89,19 @@ def measure_spread(take: Take) -> dict[str, float]:
     It is the root mean square, over the others, of the standard deviation of their
     distance: 0 on a figure that keeps its pose.
     """
-    frames = np.unique(
-        np.linspace(0, take.n_frames - 1, SAMPLE_FRAMES).astype(np.int64)
-    )
+    frames = sample_frames(take)
     spread = _distance_spread(take.positions[frames])
     names = (*map(without_subject, take.labels), *take.sensor_names)
     return {
         name: round(1e3 * value, 1)
         for name, value in zip(names, spread.tolist(), strict=True)
     }
+
+
+def sample_frames(take: Take) -> Int[np.ndarray, " frame"]:
+    """Return evenly spaced frames of a take, first and last among them."""
+    frames = np.linspace(0, take.n_frames - 1, SAMPLE_FRAMES)
+    return np.unique(frames.astype(np.int64))
 
 
 def _distance_spread(

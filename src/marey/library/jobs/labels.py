@@ -6,9 +6,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from marey.anatomy.names import without_subject
+from marey.library.jobs.describe import sample_frames
 from marey.motion import Motion
 from marey.numerics import Float, geometry
-from marey.numerics.thresholds import SAMPLE_FRAMES
 from marey.pose import fit_pose
 from marey.skeleton import Skeleton
 from marey.take import Take
@@ -52,9 +52,7 @@ def _assign(
     take: Take, skeleton: Skeleton, T_world_joint: Float[np.ndarray, "frame joint 4 4"]
 ) -> Take:
     """Return the take with the labels that poses of the skeleton predict."""
-    frames = np.unique(
-        np.linspace(0, take.n_frames - 1, SAMPLE_FRAMES).astype(np.int64)
-    )
+    frames = sample_frames(take)
     T_world_marker = T_world_joint[frames][:, skeleton.marker_joint]
     predicted = geometry.apply(T_world_marker, skeleton.marker_offset)
     distance = _median_distance(predicted, take.points[frames])

@@ -7,6 +7,7 @@ import numpy as np
 from marey.live.posing.tracking import SubjectPose
 from marey.numerics import Array, Float, geometry
 from marey.skeleton import Skeleton
+from marey.tree import ancestors_of
 
 FADE_S = 0.5
 """Seconds in which joints move from where the old skeleton had them to where the new
@@ -104,10 +105,8 @@ def _same_bones(
 def _bone_above(skeleton: Skeleton, joint: int) -> int:
     """Return the next joint above whose bone has markers or sensors; -1 if none."""
     carriers = set(_joint_of_each_target(skeleton).values())
-    above = int(skeleton.parent[joint])
-    while above >= 0 and above not in carriers:
-        above = int(skeleton.parent[above])
-    return above
+    above = ancestors_of(skeleton.parent, joint)[1:]
+    return next((one for one in above if one in carriers), -1)
 
 
 def _joint_of_each_target(skeleton: Skeleton) -> dict[str, int]:

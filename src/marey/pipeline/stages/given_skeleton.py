@@ -17,6 +17,7 @@ from marey.pipeline.options import SkeletonSource, SolveOptions
 from marey.segmentation import labels_contradict_motion
 from marey.skeleton import Skeleton, marker_columns
 from marey.take import Take, match_labels
+from marey.tree import ancestors_of
 
 
 def prepare_skeleton(options: SolveOptions, takes: Sequence[Take]) -> SolveOptions:
@@ -144,9 +145,8 @@ def _sensor_parents(skeleton: Skeleton) -> dict[str, str]:
     )
     parents = {}
     for joint, name in sensor_of.items():
-        ancestor = int(skeleton.parent[joint])
-        while ancestor >= 0 and ancestor not in sensor_of:
-            ancestor = int(skeleton.parent[ancestor])
-        if ancestor >= 0:
-            parents[name] = sensor_of[ancestor]
+        above = ancestors_of(skeleton.parent, joint)[1:]
+        names = (sensor_of[one] for one in above if one in sensor_of)
+        if parent := next(names, ""):
+            parents[name] = parent
     return parents

@@ -20,6 +20,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from marey.io.formats.html import replace_surrogates
+from marey.viewer.server.answers import json_response, no_content, scene_response
 from marey.viewer.server.files import (
     RecordingNotFoundError,
     RequestTooLargeError,
@@ -77,7 +78,7 @@ class ViewerRoutes:
         return Starlette(
             routes=[
                 Route("/", self.index),
-                Route("/favicon.ico", _no_content),
+                Route("/favicon.ico", no_content),
                 Route("/api/scene", self.scene),
                 Route("/api/series", self.exact_values),
                 Route("/api/state", self.page_state),
@@ -116,8 +117,7 @@ class ViewerRoutes:
         if is_trial and not self.state.trial_scene:
             raise RequestRefusedError("no edit is being tried")
         blob = self.state.trial_scene if is_trial else self.state.scene
-        headers = {"Scene-Version": str(self.state.version)}
-        return Response(blob, media_type="application/octet-stream", headers=headers)
+        return scene_response(blob, self.state.version)
 
     async def exact_values(self, request: Request) -> Response:
         """Answer with the values of a marker or a joint at every recorded frame."""
@@ -133,14 +133,14 @@ class ViewerRoutes:
 
     async def page_state(self, _: Request) -> Response:
         """Answer with the edits and the possible actions."""
-        return _json(self.state.page_state)
+        return json_response(self.state.page_state)
 
     async def folder(self, _: Request) -> Response:
         """Answer with the recordings that can be opened."""
         if self.root is None:
-            return _json({"root": "", "files": []})
+            return json_response({"root": "", "files": []})
         files = await asyncio.to_thread(list_recordings, self.root)
-        return _json({"root": self.root.name or "/", "files": files})
+        return json_response({"root": self.root.name or "/", "files": files})
 
     async def open(self, request: Request) -> Response:
         """Start to open a recording of the folder."""
@@ -150,7 +150,7 @@ class ViewerRoutes:
         path = resolve_inside(self.root, relative)
         title, edits_path = replace_surrogates(relative), default_edits_path(path)
         file = ViewedFile(path, title, edits_path, reading=self.reading)
-        return _json({"job": await self.state.open(file)}, 202)
+        return json_response({"job": await self.state.open(file)}, 202)
 
     async def upload(self, request: Request) -> Response:
         """Start to open a file that was dropped on the page."""
@@ -175,7 +175,7 @@ class ViewerRoutes:
         file = ViewedFile(
             folder / name, name, None if exists else edits_path, temporary_folder=folder
         )
-        return _json({"job": await self.state.open(file)}, 202)
+        return json_response({"job": await self.state.open(file)}, 202)
 
     async def generate(self, _: Request) -> Response:
         """Start to record a synthetic performer and to open the recording."""
@@ -184,7 +184,7 @@ class ViewerRoutes:
         file = ViewedFile(
             path, path.name, None, temporary_folder=folder, generated=True
         )
-        return _json({"job": await self.state.open(file)}, 202)
+        return json_response({"job": await self.state.open(file)}, 202)
 
     async def export(self, request: Request) -> Response:
         """Answer with the open file in another format, and what that cannot hold."""
@@ -210,11 +210,11 @@ class ViewerRoutes:
 
     async def try_edit(self, request: Request) -> Response:
         """Answer with the changes that an edit would make."""
-        return _json(await self.state.try_edit(await _body(request)))
+        return json_response(await self.state.try_edit(await _body(request)))
 
     def _change_handler(self, kind: str) -> Any:
         async def change(_: Request) -> Response:
-            return _json(await self.state.change_edits(kind))
+            return json_response(await self.state.change_edits(kind))
 
         return change
 
@@ -243,22 +243,12 @@ async def _body(request: Request) -> dict[str, Any]:
     return content
 
 
-async def _no_content(_: Request) -> Response:
-    return Response(status_code=204)
-
-
-def _json(content: Any, status: int = 200, headers: Any = None) -> Response:
-    """Return an answer in ASCII JSON, which also encodes non-UTF-8 file names."""
-    text = json.dumps(content, allow_nan=False)
-    return Response(text, status, headers, media_type="application/json")
-
-
 def _error_handler(status: int) -> Any:
     """Return a handler that answers an error with its message."""
     # The rest of a request that is too large is not received.
     headers = {"connection": "close"} if status == 413 else None
 
     async def answer(_: Request, error: Exception) -> Response:
-        return _json({"error": str(error)}, status, headers)
+        return json_response({"error": str(error)}, status, headers)
 
     return answer

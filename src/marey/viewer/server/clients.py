@@ -11,6 +11,8 @@ from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from marey.viewer.server.answers import send_until_disconnect
+
 MAX_QUEUED_MESSAGES = 8
 """Longest queue of one page. Higher keeps older messages for a slow page. Chosen by
 hand."""
@@ -54,12 +56,7 @@ class PageConnections:
         connection = PageConnection()
         connection.enqueue(first)
         self.connections.add(connection)
-        sender = asyncio.create_task(connection.send_to(socket))
         try:
-            # Messages from the page are ignored: requests come by HTTP.
-            while (await socket.receive())["type"] != "websocket.disconnect":
-                pass
+            await send_until_disconnect(socket, connection.send_to(socket))
         finally:
             self.connections.discard(connection)
-            sender.cancel()
-            await asyncio.wait([sender])

@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -13,6 +12,12 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from marey.errors import MareyError
+from marey.viewer.server.answers import (
+    json_response,
+    no_content,
+    scene_response,
+    send_until_disconnect,
+)
 from marey.viewer.server.live_feed import LiveFeed
 
 PERIOD_S = 1.0 / 60.0
@@ -43,7 +48,7 @@ class LiveRoutes:
         return Starlette(
             routes=[
                 Route("/", self.index),
-                Route("/favicon.ico", lambda _: Response(status_code=204)),
+                Route("/favicon.ico", no_content),
                 Route("/api/scene", self.scene),
                 Route("/api/live", self.act, methods=["POST"]),
                 WebSocketRoute("/ws", self.listen),
@@ -63,9 +68,7 @@ class LiveRoutes:
 
     async def scene(self, _: Request) -> Response:
         """Answer with the figure and the markers as they are now."""
-        headers = {"Scene-Version": str(self.feed.version)}
-        kind = "application/octet-stream"
-        return Response(self.feed.scene, media_type=kind, headers=headers)
+        return scene_response(self.feed.scene, self.feed.version)
 
     async def act(self, request: Request) -> Response:
         """Start or stop a recording, mark a moment, or set the zero pose."""
@@ -80,10 +83,10 @@ class LiveRoutes:
             wanted = json.loads((await request.body())[:1024])
             await asyncio.to_thread(actions[wanted["do"]])
         except MareyError as error:
-            return _json({"error": str(error)}, 409)
+            return json_response({"error": str(error)}, 409)
         except (ValueError, KeyError, TypeError, RecursionError):
-            return _json({"error": f"do one of {', '.join(actions)}"}, 400)
-        return _json(self.feed.state())
+            return json_response({"error": f"do one of {', '.join(actions)}"}, 400)
+        return json_response(self.feed.state())
 
     async def listen(self, socket: WebSocket) -> None:
         """Send a page the newest pose as fast as it reads, and the state."""
@@ -92,14 +95,10 @@ class LiveRoutes:
             return
         await socket.accept()
         self._n_pages += 1
-        sender = asyncio.create_task(self._send(socket))
         try:
-            while (await socket.receive())["type"] != "websocket.disconnect":
-                pass
+            await send_until_disconnect(socket, self._send(socket))
         finally:
             self._n_pages -= 1
-            sender.cancel()
-            await asyncio.wait([sender])
 
     async def _send(self, socket: WebSocket) -> None:
         feed, sent, due = self.feed, 0, 0.0
@@ -113,8 +112,3 @@ class LiveRoutes:
                     sent = feed.count
                     await socket.send_text(feed.message)
                 await asyncio.sleep(PERIOD_S)
-
-
-def _json(content: Any, status: int = 200) -> Response:
-    text = json.dumps(content, allow_nan=False)
-    return Response(text, status, media_type="application/json")

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from marey.anatomy.names import split_subjects
 from marey.errors import DataError, MissingExtraError
 from marey.io.contract import Format
 from marey.io.file import Facts, File
@@ -62,7 +61,6 @@ def read_take(file: File) -> Take:
         file.fail("at least one frame and one keypoint", f"shape {points.shape}")
     points[~np.isfinite(points).all(axis=-1)] = np.nan
     names = name_all(file, facts["names"], points.shape[1], "marker")
-    labels, subjects = split_subjects(names)
     unit = str(facts.get("space_unit", ""))
     times = facts.get("times", [])
     rate = facts.get("fps")
@@ -80,8 +78,7 @@ def read_take(file: File) -> Take:
     return file.take(
         decided,
         points=points,
-        labels=labels,
-        subjects=subjects,
+        markers=names,
         confidence=confidence,
         start=start if rate is not None else 0.0,
     )

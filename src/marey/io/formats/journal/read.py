@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from marey.anatomy.names import split_subjects
 from marey.io.file import Facts, File
 from marey.io.formats.journal.blocks import (
     BLOCK,
@@ -152,12 +151,10 @@ def _assemble_take(file: File, journal: _Journal) -> Take:
             points[i, own_labels] = frame.points
             poses[i, own_sensors] = frame.T_world_sensor
     facts, start = _decide_facts(file, journal, row)
-    named, subjects = split_subjects(name_all(file, [*labels], len(labels), "marker"))
     return file.take(
         facts,
         points=points,
-        labels=named,
-        subjects=subjects,
+        markers=name_all(file, [*labels], len(labels), "marker"),
         T_world_sensor=poses,
         sensor_names=name_all(file, [*sensors], len(sensors), "sensor"),
         start=start,

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from marey.anatomy.names import split_subjects
 from marey.io import contract
 from marey.io.contract import Format
 from marey.io.file import Facts, File
@@ -67,7 +66,6 @@ def read_take(file: File) -> Take:
     numbers.refuse_words(file, table)
     numbers.note_missing_line_end(file, text)
     points = table.values[:, [[at[n, axis] for axis in "xyz"] for n in names]]
-    labels, subjects = split_subjects(unique_names(file, names, "marker"))
     facts = Facts(
         file.decide_fact("unit", assumed="mm", note="none in a table of keypoints"),
         file.decide_fact("up", assumed="z", note="none in a table of keypoints"),
@@ -76,8 +74,7 @@ def read_take(file: File) -> Take:
     return file.take(
         facts,
         points=points,
-        labels=labels,
-        subjects=subjects,
+        markers=unique_names(file, names, "marker"),
         confidence=_confidences(table.values, at, names),
     )
 

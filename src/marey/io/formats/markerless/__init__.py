@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from marey.anatomy.names import split_subjects
 from marey.io.contract import Format
 from marey.io.file import Facts, File
 from marey.io.text.encoding import normalize_text
@@ -102,7 +101,7 @@ def _take(
 ) -> Take:
     if not positions:
         file.fail("segments or markers", "none")
-    labels, subjects = split_subjects(unique_names(file, list(positions), "marker"))
+    names = unique_names(file, list(positions), "marker")
     note = "none in the file"
     facts = Facts(
         file.decide_fact("unit", assumed="mm", note=note),
@@ -110,7 +109,7 @@ def _take(
         file.decide_fact("rate", stated=rate, assumed="100", note="frameRate"),
     )
     points = np.stack(list(positions.values()), axis=1)
-    return file.take(facts, points=points, labels=labels, subjects=subjects)
+    return file.take(facts, points=points, markers=names)
 
 
 FORMAT = Format(

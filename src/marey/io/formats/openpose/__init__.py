@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from marey.anatomy.names import split_subjects
 from marey.io.contract import Format
 from marey.io.file import Facts, File
 from marey.io.text.encoding import normalize_text
@@ -150,7 +149,6 @@ def _take(
         for keypoint, value in frame.items():
             values[number, at[keypoint]] = value
     values[~np.isfinite(values[..., :3]).all(axis=-1), :3] = np.nan
-    labels, subjects = split_subjects(unique_names(file, _names(keypoints), "marker"))
     note = "none in keypoints of OpenPose"
     facts = Facts(
         file.decide_fact("unit", assumed="m", note=note),
@@ -160,8 +158,7 @@ def _take(
     return file.take(
         facts,
         points=values[..., :3],
-        labels=labels,
-        subjects=subjects,
+        markers=unique_names(file, _names(keypoints), "marker"),
         confidence=values[..., 3],
     )
 
