@@ -141,46 +141,47 @@ def fill_horn_matrix(H, N):
 
 
 @lean
-def _off_diagonal_square(A):
+def _off_diagonal_square(N):
     """Return the sum of squares below the diagonal."""
     total = 0.0
-    for i in range(len(A)):
+    for i in range(4):
         for j in range(i):
-            total += A[i, j] ** 2
+            total += N[i, j] ** 2
     return total
 
 
 @lean
-def diagonalise(A, V):
-    """Diagonalise symmetric A in place by Jacobi rotations; V gets the eigenvectors."""
-    n, size = len(A), 0.0
-    set_diagonal(V, n, 1.0)
-    for i in range(n):
-        for j in range(n):
-            size += A[i, j] ** 2
+def diagonalise_4x4(N, V):
+    """Diagonalise symmetric N in place by Jacobi rotations; V gets the eigenvectors."""
+    set_diagonal(V, len(V), 1.0)
+    size = 0.0
+    for i in range(4):
+        for j in range(4):
+            size += N[i, j] ** 2
     for _ in range(MAX_ITERATIONS_JACOBI):
-        if _off_diagonal_square(A) <= ROUNDING * size:
+        if _off_diagonal_square(N) <= ROUNDING * size:
             return
-        for p in range(n - 1):
-            for q in range(p + 1, n):
-                if A[p, q] ** 2 > 0.0:
-                    _rotate(A, V, p, q)
+        for p in range(3):
+            for q in range(p + 1, 4):
+                if N[p, q] ** 2 > 0.0:
+                    _rotate(N, V, p, q)
 
 
 @lean
-def _rotate(A, V, p, q):
-    """Apply the Jacobi rotation of the plane (p, q) that makes A[p, q] zero."""
-    d, e = A[q, q] - A[p, p], 2.0 * A[p, q]
+def _rotate(N, V, p, q):
+    """Apply the Jacobi rotation of the plane (p, q) that makes N[p, q] zero."""
+    d, e = N[q, q] - N[p, p], 2.0 * N[p, q]
     root = np.sqrt(d * d + e * e)
     t = e / (d + root) if d >= 0.0 else e / (d - root)
     c = 1.0 / np.sqrt(t * t + 1.0)
     s = t * c
-    for k in range(len(A)):
-        a, b = A[k, p], A[k, q]
-        A[k, p], A[k, q] = c * a - s * b, s * a + c * b
-    for k in range(len(A)):
-        a, b = A[p, k], A[q, k]
-        A[p, k], A[q, k] = c * a - s * b, s * a + c * b
+    for k in range(4):
+        a, b = N[k, p], N[k, q]
+        N[k, p], N[k, q] = c * a - s * b, s * a + c * b
+    for k in range(4):
+        a, b = N[p, k], N[q, k]
+        N[p, k], N[q, k] = c * a - s * b, s * a + c * b
+    for k in range(4):
         a, b = V[k, p], V[k, q]
         V[k, p], V[k, q] = c * a - s * b, s * a + c * b
 
@@ -375,7 +376,7 @@ def fit_pose(points_b, points_a, weights, work, T):
 def _any_eigenvector(work):
     """Write Horn's eigenvector by Jacobi's method; return whether it is determined."""
     fill_horn_matrix(work.H, work.N)
-    diagonalise(work.N, work.V)
+    diagonalise_4x4(work.N, work.V)
     best = 0
     for i in range(1, 4):
         if work.N[i, i] > work.N[best, best]:

@@ -8,8 +8,57 @@ For matrices of at most six rows a call of LAPACK costs more than its arithmetic
 import numpy as np
 
 from marey.numerics.arrays.new_kernel import empty, zeros
-from marey.numerics.jit import inner, njit
-from marey.numerics.kabsch_kernel import diagonalise
+from marey.numerics.jit import inner, lean, njit
+from marey.numerics.vector3_kernel import set_diagonal
+
+MAX_ITERATIONS = 30
+"""Largest number of sweeps; Jacobi's method converges quadratically, in about six."""
+
+
+@lean
+def _rotate_pair(A, V, p, q):
+    """Apply the Jacobi rotation that makes A[p, q] zero, to A and the columns of V."""
+    theta = 0.5 * (A[q, q] - A[p, p]) / A[p, q]
+    t = 1.0 / (abs(theta) + np.sqrt(theta * theta + 1.0))
+    t = t if theta >= 0.0 else -t
+    c = 1.0 / np.sqrt(t * t + 1.0)
+    s = t * c
+    for k in range(len(A)):
+        a, b = A[k, p], A[k, q]
+        A[k, p], A[k, q] = c * a - s * b, s * a + c * b
+    for k in range(len(A)):
+        a, b = A[p, k], A[q, k]
+        A[p, k], A[q, k] = c * a - s * b, s * a + c * b
+        a, b = V[k, p], V[k, q]
+        V[k, p], V[k, q] = c * a - s * b, s * a + c * b
+
+
+@lean
+def _is_diagonal(A):
+    """Whether the squares off the diagonal are rounding of those on it."""
+    off, size = 0.0, 0.0
+    for i in range(len(A)):
+        size += A[i, i] * A[i, i]
+        for j in range(i):
+            off += A[i, j] * A[i, j]
+    return off <= 1e-34 * size
+
+
+@lean
+def diagonalise(A, V):
+    """Leave the eigenvalues on the diagonal of A, unsorted; write eigenvectors into V.
+
+    The cyclic Jacobi method; the columns of V are orthonormal.
+    """
+    n = len(A)
+    set_diagonal(V, n, 1.0)
+    for _ in range(MAX_ITERATIONS):
+        if _is_diagonal(A):
+            return
+        for p in range(n - 1):
+            for q in range(p + 1, n):
+                if A[p, q] != 0.0:
+                    _rotate_pair(A, V, p, q)
 
 
 @inner

@@ -30,7 +30,7 @@ from marey.pipeline.stages.bodies import BodyFit
 from marey.pipeline.stages.reroot import reroot_skeleton
 from marey.pipeline.stages.subjects import SubjectFit
 from marey.pose import fit_pose
-from marey.report import Finding
+from marey.report import Finding, count_noun
 from marey.skeleton import Skeleton, marker_columns
 from marey.take import Take
 
@@ -210,7 +210,7 @@ def _mean_where_known(
 
 def _attached_finding(attached: Skeleton, matches: Sequence[JointMatch]) -> Finding:
     targets = [
-        f"{count} {word}{'s' * (count > 1)}"
+        count_noun(count, word)
         for count, word in (
             (len(attached.marker_labels), "marker"),
             (len(attached.sensor_names), "sensor"),

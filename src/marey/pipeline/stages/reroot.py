@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from marey.numerics import Array, Float, Int
-from marey.skeleton import Kind, Skeleton
+from marey.skeleton import Kind, Skeleton, bone_length_sd
 from marey.tree import ancestors_of, breadth_first_order
 
 
@@ -111,13 +111,5 @@ def _propagate_covariance(
         grandchild = child_on_path.get(child)
         covariance[ancestor] = np.nan if grandchild is None else old[grandchild]
     covariance[path[0]] = np.nan
-    for joint in changed:
-        sd[joint] = _length_sd(offset[joint], covariance[joint])
+    sd[changed] = bone_length_sd(offset[changed], covariance[changed])
     return covariance, sd
-
-
-def _length_sd(offset: Float[Array, "3"], covariance: Float[Array, "3 3"]) -> float:
-    length = float(np.linalg.norm(offset))
-    variance = float(offset @ covariance @ offset)
-    is_known = variance >= 0.0 and length > 0.0
-    return float(np.sqrt(variance)) / length if is_known else float("nan")

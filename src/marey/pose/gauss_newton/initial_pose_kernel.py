@@ -15,7 +15,7 @@ from marey.articulated.kinematics_kernel import forward_kinematics
 from marey.articulated.limits_kernel import hinge_quaternion
 from marey.articulated.targets_kernel import sum_targets, weight_targets
 from marey.numerics.jit import lean
-from marey.numerics.kabsch_kernel import diagonalise, fill_horn_matrix, is_tied
+from marey.numerics.kabsch_kernel import diagonalise_4x4, fill_horn_matrix, is_tied
 from marey.numerics.vector3_kernel import dot, fill, rotate, set_values
 
 
@@ -28,7 +28,7 @@ def horn_rotation(work, near):
     """
     N, V, q = work.horn.N, work.horn.V, work.horn.q
     fill_horn_matrix(work.horn.H, N)
-    diagonalise(N, V)
+    diagonalise_4x4(N, V)
     best = 0
     for k in range(1, 4):
         if N[k, k] > N[best, best]:
