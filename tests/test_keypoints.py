@@ -11,6 +11,8 @@ from marey.joints import fit_joints
 from marey.numerics import geometry
 from marey.segmentation import segment
 from marey.segmentation.clusters.pair_statistics import pair_statistics
+from marey.segmentation.labels.joint_names import are_joint_names, parse_joint_names
+from marey.segmentation.labels.match import recognise_marker_set
 from marey.segmentation.methods.keypoints import are_keypoints, owning_bones
 from marey.topology import infer_tree
 
@@ -197,6 +199,57 @@ def test_named_joints_of_a_person_give_named_bodies(left_out):
                 - T[:, names.index(name), :3, 3]
             )
             assert np.median(np.linalg.norm(difference, axis=1)) < 0.01
+
+
+VRM = ["UpperArm", "LowerArm", "Hand", "UpperLeg", "LowerLeg", "Foot"]
+PROGRAMS = {
+    "VRM": VRM,
+    "HumanIK": ["Arm", "ForeArm", "Hand", "UpLeg", "Leg", "Foot"],
+    "Rokoko": ["Arm", "Forearm", "Hand", "Thigh", "Shin", "Foot"],
+    "Theia": ["uarm", "larm", "hand", "thigh", "shank", "foot"],
+}
+"""Segments of a limb as programs name the joints that move them."""
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_joints_may_be_called_after_the_segments_that_they_move(program):
+    take = synth.human(seed=1).record("walk", seconds=4.0, rate=100.0)
+    names, T = take.truth.skeleton.names, take.truth.motion.T_world_joint()
+    spelled = dict(zip(VRM, PROGRAMS[program], strict=True))
+    labels = {"Hips": "Hips", "Neck": "Neck", "Head": "Head"}
+    labels |= {
+        f"{s}{k}": f"{s}_{v}" for s in ("Left", "Right") for k, v in spelled.items()
+    }
+    points = np.stack([T[:, names.index(name), :3, 3] for name in labels], axis=1)
+    points += 5e-3 * np.random.default_rng(0).standard_normal(points.shape)
+    found = marey.Take(rate=100.0, points=points, labels=tuple(labels.values()))
+    bodies = segment(found)
+    assert bodies.keypoints
+    order, inside = list(labels), pairs_inside(bodies)
+    for side in ("Left", "Right"):
+        for limb in (VRM[:3], VRM[3:]):
+            ends = [order.index(side + part) for part in limb]
+            assert {frozenset(ends[:2]), frozenset(ends[1:])} <= inside
+    limbs = {f"{side}{part}" for side in ("Left", "Right") for part in VRM}
+    assert limbs - {"LeftHand", "RightHand", "LeftFoot", "RightFoot"} <= set(
+        bodies.names
+    )
+
+
+def test_markers_of_segments_beside_knees_are_no_joints():
+    labels = [f"{side}_{part}" for side in "LR" for part in PROGRAMS["Theia"]]
+    words = parse_joint_names([*labels, "L_knee", "R_knee"])
+    assert not are_joint_names(words)
+
+
+@pytest.mark.parametrize("tip", ["4", "_TIP"])
+def test_the_joints_of_a_hand_are_no_markers_of_its_fingers(tip):
+    fingers = ("thumb", "index", "middle", "ring", "pinky")
+    ends = [*("1", "2", "3"), tip] if tip == "4" else ["_MCP", "_PIP", "_DIP", tip]
+    labels = ("wrist", *(finger + end for finger in fingers for end in ends))
+    points = np.random.default_rng(0).normal(size=(20, len(labels), 3))
+    take = marey.Take(rate=50.0, points=points, labels=labels)
+    assert recognise_marker_set(take) is None
 
 
 def test_a_spine_that_ends_in_l_is_not_on_the_left():

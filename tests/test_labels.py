@@ -338,7 +338,7 @@ def test_of_equal_labels_the_first_that_was_seen_counts(walk):
     [
         "StaticO StaticX StaticY UpperO UpperX UpperY LowerO LowerX LowerY",
         "M000 M001 M002 M003 M004 M005 M006 M007",
-        "hand_top hand_left hand_right thumb_tip index_tip right_elbow right_shoulder",
+        "hand_top hand_left hand_right thumb_tip index_tip",
         "LSHO LELB LKNE LANK RSHO RELB RKNE RANK",
         "LASI RASI LPSI RPSI",
         "LASI RASI LPSI RPSI LTHI LKNE LSHN LANK "

@@ -1,6 +1,7 @@
 """Names of joints in labels: points that are joints themselves, not markers."""
 
 import re
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, permutations
@@ -39,9 +40,39 @@ class JointWord:
 
 
 def parse_joint_names(labels: Sequence[str]) -> list[JointWord]:
-    """Return the joint that each label names."""
+    """Return the joint that each label names.
+
+    Programs call the joints of a skeleton after the segments that they move: "LeftLeg"
+    is the left knee if both sides have one label for each segment of their limbs, and
+    none for a knee.
+    """
     plain = [re.sub(r"[\W_]+", "", label.casefold()) for label in labels]
-    return [_parse_label(label, set(plain)) for label in plain]
+    words = [_parse_label(label, set(plain)) for label in plain]
+    joint_of = vocabulary().segments
+    moved = [
+        JointWord(side, joint_of.get(stem, "") if side else "")
+        for side, stem in (_split_side(label, set(plain)) for label in plain)
+    ]
+    if not _are_segments(words, moved):
+        return words
+    return [two if two.joint else one for one, two in zip(words, moved, strict=True)]
+
+
+def _are_segments(words: Sequence[JointWord], moved: Sequence[JointWord]) -> bool:
+    """Return whether labels name each segment of the limbs once, and no inner joint.
+
+    Args:
+        words: What the labels name as joints.
+        moved: The joints that move what they name as segments.
+    """
+    inner = {joint for limb in vocabulary().limbs for joint in limb[1:2]}
+    every = {joint for limb in vocabulary().limbs for joint in limb[:3]}
+    count = Counter(word for word in moved if word.joint in every)
+    return (
+        not any(word.joint in inner for word in words)
+        and len(count) == len(every) * len(vrm.SIDES)
+        and max(count.values()) == 1
+    )
 
 
 def _parse_label(label: str, labels: set[str]) -> JointWord:

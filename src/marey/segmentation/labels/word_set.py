@@ -1,5 +1,6 @@
 """Bodies of markers by the words in their labels, and by motion where words fail."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -8,6 +9,7 @@ import numpy as np
 from marey.anatomy import names as vrm
 from marey.segmentation.clusters.pair_statistics import (
     CLEAR_LOG_ODDS,
+    MIN_RIGID_MARKERS,
     log_odds,
     pair_statistics,
 )
@@ -15,6 +17,7 @@ from marey.segmentation.labels.joint_names import are_joint_names, parse_joint_n
 from marey.segmentation.labels.label_sides import bodies_of_labels
 from marey.segmentation.labels.marker_sets import MarkerSet
 from marey.segmentation.labels.words import (
+    FINGER_BODIES,
     Bodies,
     bodies_of_label,
     names_an_animal,
@@ -33,11 +36,12 @@ def word_set(labels: Mapping[str, str]) -> MarkerSet | None:
 
     Labels with an ambiguous word are left to the motion, see `bodies_by_motion`. None
     unless words are understood in most labels, or if the labels are names of joints.
+    Fingers of three points or more are chains of joints, which words cannot divide.
 
     Args:
         labels: The labels as they are written, by their normalised spelling.
     """
-    readings = bodies_of_labels(labels)
+    readings = _without_finger_chains(bodies_of_labels(labels))
     n_read = sum(map(bool, readings.values()))
     is_animal = any(map(names_an_animal, labels.values()))
     are_joints = are_joint_names(parse_joint_names(list(labels.values())))
@@ -45,6 +49,22 @@ def word_set(labels: Mapping[str, str]) -> MarkerSet | None:
         return None
     clear = {label: found[0] for label, found in readings.items() if len(found) == 1}
     return _make_set(_merge_small_clusters(clear))
+
+
+def _without_finger_chains(
+    readings: Mapping[str, tuple[Bodies, ...]],
+) -> dict[str, tuple[Bodies, ...]]:
+    """Return the readings of labels, none for fingers of three labels or more."""
+    count = Counter(some[0][0] for some in readings.values() if len(some) == 1)
+    chains = {
+        body
+        for body, n in count.items()
+        if n >= MIN_RIGID_MARKERS and vrm.without_side(body) in FINGER_BODIES
+    }
+    return {
+        label: () if some and some[0][0] in chains else some
+        for label, some in readings.items()
+    }
 
 
 def add_missing_bodies(known: MarkerSet, labels: Mapping[str, str]) -> MarkerSet:
@@ -61,11 +81,10 @@ def add_missing_bodies(known: MarkerSet, labels: Mapping[str, str]) -> MarkerSet
     present = {body for label in hits for body in known.bodies_of[label]}
     if not set(known.template.markers) <= {vrm.HIPS, *parents}:
         return known
-    readings = {
-        label: bodies_of_label(raw)
-        for label, raw in labels.items()
-        if label not in hits
-    }
+    others = {label: bodies_of_label(raw) for label, raw in labels.items()}
+    readings = _without_finger_chains(
+        {label: some for label, some in others.items() if label not in hits}
+    )
     clear = {label: found[0] for label, found in readings.items() if len(found) == 1}
     new = {
         label: bodies

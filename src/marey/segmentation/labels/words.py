@@ -96,6 +96,9 @@ class Vocabulary:
     same_joint: Mapping[str, str]
     """Words that count as another one."""
 
+    segments: Mapping[str, str]
+    """The joint that moves each segment of a limb, which programs call after it."""
+
 
 class Split(NamedTuple):
     """A label split into words; the smallest is best."""
@@ -155,6 +158,7 @@ def vocabulary() -> Vocabulary:
         limbs=tuple(map(tuple, table["joints"]["limbs"])),
         midline=tuple(table["joints"]["midline"]),
         same_joint=table["joints"]["same"],
+        segments=table["segments"],
     )
 
 
