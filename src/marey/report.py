@@ -143,6 +143,10 @@ SENTENCES = {
         "not kept in what was written: {all_subjects}; write npz beside it if you need "
         "them"
     ),
+    "marker-far": (
+        "{count} markers are up to {mm} mm off in some frames ({subjects}): look for "
+        "spikes and swapped labels there"
+    ),
     "marker-slipped": (
         "{count} slips of markers, by up to {mm} mm ({subjects}), are undone: fasten "
         "these markers better"
