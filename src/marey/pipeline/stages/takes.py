@@ -20,6 +20,7 @@ from marey.cleaning import (
     mask_outliers,
     mask_placeholders,
     mask_unsure,
+    report_lost_frames,
     rescale,
     undo_swaps_between_takes,
 )
@@ -252,7 +253,7 @@ def clean_takes(takes: tuple[Take, ...], options: SolveOptions) -> tuple[Take, .
     )
     takes = check_takes(takes, known_skeleton=options.skeleton is not None)
     if options.clean:
-        takes = tuple(clean(take) for take in takes)
+        takes = tuple(clean(report_lost_frames(take)) for take in takes)
         takes = undo_swaps_between_takes(takes, find_swaps_between_takes(takes))
     takes = drop_unused_sensors(_scale_takes(takes, options))
     return tuple(_align_sensors(take, options) for take in takes)
