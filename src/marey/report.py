@@ -120,8 +120,8 @@ SENTENCES = {
         "their bodies"
     ),
     "joint-unseen": (
-        "too few markers or sensors show {subjects} in {events} spans of time, {seconds}"
-        " s in all: rotations there are guesses; fill or cut these frames"
+        "too few markers or sensors show {subjects} in {events} spans of time, "
+        "{seconds} s in all: rotations there are guesses; fill or cut these frames"
     ),
     "joint-weak": (
         "{count} joint centres are uncertain, by ±{mm} mm at worst ({subjects}): "
