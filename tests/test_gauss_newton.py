@@ -304,6 +304,19 @@ def test_a_marker_on_the_wrong_bone_is_named():
     ]
 
 
+def test_a_marker_far_away_in_few_frames_is_named():
+    """It has no weight there, so nothing else would show it."""
+    skeleton, take = posed.record(motion="walk", noise=1e-3, seconds=2.0)
+    points = take.points.copy()
+    points[40:44, 20] += [0.0, 0.1, 0.0]
+    points[42, 20] += [0.0, 0.1, 0.0]
+    (far,) = findings(skeleton, replace(take, points=points))
+    assert (far.code, far.subject) == ("marker-far", take.labels[20])
+    assert far.frames == (42, 42)
+    assert far.value == pytest.approx(0.2, abs=0.01)
+    assert "in 4 frames" in far.message
+
+
 @pytest.mark.parametrize("seed", [3, 5])
 def test_outliers_do_not_mislead_the_first_frame(seed):
     """A seventh of its markers are elsewhere, and a twentieth of all others."""

@@ -13,6 +13,7 @@ from marey.cleaning import (
     find_marker_slips,
     find_spikes,
     mask_placeholders,
+    report_lost_frames,
     undo_marker_slips,
 )
 from marey.cleaning.outliers.runs import JUMP_RATIO, find_position_runs, may_jump
@@ -145,6 +146,21 @@ def test_positions_of_exactly_zero_far_from_all_others_are_gaps(walker, last):
     (finding,) = cleaned.source.findings
     assert (finding.code, finding.subject) == ("points-zero", "LKNE")
     assert finding.frames == (50, last)
+
+
+@pytest.mark.parametrize("motion", synth.human().motions)
+def test_frames_that_were_lost_are_reported(motion):
+    """Whoever moves on in between is elsewhere; nothing else jumps as a whole."""
+    take = synth.human(seed=1).record(motion, seed=1, **SHORT, **REAL, gaps=0.1)
+    assert report_lost_frames(take) is take
+    points = np.concatenate([take.points[:100], take.points[190:]])
+    cut = marey.Take(rate=take.rate, points=points, labels=take.labels)
+    moved = np.nanmedian(np.linalg.norm(points[100] - points[99], axis=-1))
+    found = report_lost_frames(cut).source.findings
+    if moved > 0.1:
+        (finding,) = found
+        assert (finding.code, finding.frames) == ("frames-lost", (99, 100))
+        assert finding.value == pytest.approx(moved)
 
 
 @pytest.mark.parametrize("number", [9.999, -10.0, 9999.0])

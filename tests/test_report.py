@@ -182,9 +182,30 @@ def test_findings_without_a_common_sentence_are_counted():
 
 @pytest.mark.parametrize("code", SENTENCES)
 def test_sentences_are_short(code):
-    empty = [Finding(code, "pose", "info", "m", frames=(1, 1))] * 2
-    (cause,) = group_findings(empty)
-    assert len(cause.message.split()) <= 25
+    several = [Finding(code, "pose", "info", "m", k, frames=(1, 1)) for k in "AB"]
+    (cause,) = group_findings(several)
+    assert 1 < len(cause.message.replace("A, B", "A").split()) <= 25
+
+
+def test_a_marker_that_is_bad_in_two_takes_is_one_marker():
+    found = [
+        Finding(
+            "marker-far", "pose", "warning", f"off in take {k}", label, value=float(k)
+        )
+        for k, label in enumerate(("RFHD", "STRN", "RFHD"))
+    ]
+    (cause,) = group_findings(found)
+    assert cause.message.startswith("2 markers are up to 2000 mm off")
+    (alone,) = group_findings([found[0], found[2]])
+    assert alone.message == "RFHD: off in take 2 (2 such)"
+
+
+def test_a_sentence_about_items_is_not_said_of_whole_files():
+    """The same code may be of a marker, or of all positions of a file."""
+    message = "7 positions are exactly zero: taken as not seen"
+    files = [Finding("points-zero", "read", "info", message)] * 2
+    (cause,) = group_findings(files)
+    assert cause.message == f"{message} (2 such)"
 
 
 def spelled(node):

@@ -65,10 +65,40 @@ def test_every_take_must_name_the_subject(walk):
         read_takes([both, jim], "JOE")
     assert [len(take.labels) for take in read_takes([both, jim], "JIM")] == [53, 53]
     # A take without names may be of anybody.
-    assert read_takes([both, walk], "JOE")[1] is walk
+    joe, same = read_takes([both, walk], "JOE")
+    assert same.full_labels == joe.full_labels
     # Takes of one person each, by whatever names, are of whom they are said to be.
     joe = replace(jim, subjects=("JOE",) * 53)
-    assert read_takes([joe, jim], "S01") == (joe, jim)
+    joe, same = read_takes([joe, jim], "S01")
+    assert same.full_labels == joe.full_labels
+    assert [f.code for f in same.source.findings] == ["subject-renamed"]
+
+
+@pytest.mark.parametrize("subject", ["", "JOE", "S01"])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_take_without_prefix_shows_the_subject_of_the_others(walk, subject, is_first):
+    """Only labels that the subject has elsewhere: props stay without a subject."""
+    joe = together(walk, "JOE")
+    labels = (*walk.labels[:50], "stick1", "stick2", "stick3")
+    takes = [replace(walk, labels=labels), joe]
+    found = read_takes(takes if is_first else takes[::-1], subject)
+    bare = found[0 if is_first else 1]
+    assert bare.full_labels[:50] == joe.full_labels[:50]
+    assert bare.full_labels[50:] == (() if subject == "JOE" else labels[50:])
+    (finding,) = bare.source.findings
+    assert "no subject" in finding.message
+
+
+@pytest.mark.parametrize("names", [("JOE", ""), ("", "JOE"), ("JOE", "JIM")])
+def test_takes_with_different_prefixes_are_solved_together(names):
+    figure = synth.human(seed=1)
+    takes = [
+        together(figure.record("walk", markers="set53", seconds=2.0, seed=seed), name)
+        for seed, name in enumerate(names)
+    ]
+    solution = solve_subject(takes, "S01")
+    assert [subject.name for subject in solution.subjects] == ["S01"]
+    assert len(solution.skeleton.marker_labels) == 53
 
 
 def test_markers_without_a_subject_are_no_subject(walk):

@@ -120,8 +120,8 @@ SENTENCES = {
         "their bodies"
     ),
     "joint-unseen": (
-        "too few markers or sensors show {subjects} in {count} spans of time, {seconds}"
-        " s in all: rotations there are guesses; fill or cut these frames"
+        "too few markers or sensors show {subjects} in {events} spans of time, "
+        "{seconds} s in all: rotations there are guesses; fill or cut these frames"
     ),
     "joint-weak": (
         "{count} joint centres are uncertain, by ±{mm} mm at worst ({subjects}): "
@@ -136,15 +136,19 @@ SENTENCES = {
         "({subjects}): check their labels"
     ),
     "labels-swapped": (
-        "labels were swapped {count} times ({subjects}) and are swapped back: check "
+        "labels were swapped {events} times ({subjects}) and are swapped back: check "
         "these frames"
     ),
     "lost": (
         "not kept in what was written: {all_subjects}; write npz beside it if you need "
         "them"
     ),
+    "marker-far": (
+        "{count} markers are up to {mm} mm off in some frames ({subjects}): look for "
+        "spikes and swapped labels there"
+    ),
     "marker-slipped": (
-        "{count} slips of markers, by up to {mm} mm ({subjects}), are undone: fasten "
+        "{events} slips of markers, by up to {mm} mm ({subjects}), are undone: fasten "
         "these markers better"
     ),
     "marker-spike": (
@@ -200,7 +204,7 @@ SENTENCES = {
         "frames are masked; check the signal"
     ),
     "sensor-slipped": (
-        "{count} slips of sensors, by up to {mm} mm ({subjects}), are undone: fasten "
+        "{events} slips of sensors, by up to {mm} mm ({subjects}), are undone: fasten "
         "these sensors better, or record again"
     ),
     "tree-loose": (
@@ -254,15 +258,20 @@ class Cause:
             return (
                 f"{first.subject}: {first.message}" if first.subject else first.message
             )
-        sentence = SENTENCES.get(self.code)
-        if sentence is None:
+        sentence = SENTENCES.get(self.code, "")
+        n_subjects = len({f.subject for f in self.findings if f.subject})
+        if not sentence or ("{subjects}" in sentence and not n_subjects):
             named = f": {self._subjects()}" if first.subject else ""
             return f"{first.message} ({count} such{named})"
+        if "{count}" in sentence and n_subjects == 1:
+            worst = self._worst_first()[0]
+            return f"{worst.subject}: {worst.message} ({count} such)"
         values = [f.value for f in self.findings if math.isfinite(f.value)]
         largest = max(values, default=0.0)
         runs = [f.frames for f in self.findings if f.frames[0] >= 0]
         return sentence.format(
-            count=count,
+            count=n_subjects,
+            events=count,
             subjects=self._subjects(),
             all_subjects=", ".join(dict.fromkeys(f.subject for f in self.findings)),
             mm=f"{1e3 * largest:.0f}",
@@ -273,12 +282,16 @@ class Cause:
         )
 
     def _subjects(self) -> str:
-        """Return the subjects of the findings, of the largest values first."""
+        """Return the subjects of the findings, the worst first."""
+        order = self._worst_first()
+        return list_examples(list(dict.fromkeys(f.subject for f in order)))
+
+    def _worst_first(self) -> list[Finding]:
+        """Return the findings, those of the largest values first."""
         sign = 1.0 if self.code in SMALL_IS_WORSE else -1.0
-        order = sorted(
+        return sorted(
             self.findings, key=lambda f: sign * f.value if math.isfinite(f.value) else 0
         )
-        return list_examples(list(dict.fromkeys(f.subject for f in order)))
 
     def __str__(self) -> str:
         message = printable(self.message, limit=LONGEST_MESSAGE)

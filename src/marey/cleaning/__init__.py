@@ -21,6 +21,7 @@ from marey.cleaning.field import fit_field as fit_field
 from marey.cleaning.field import rescale as rescale
 from marey.cleaning.field import undistort as undistort
 from marey.cleaning.gaps import fill_gaps as fill_gaps
+from marey.cleaning.lost_frames import report_lost_frames as report_lost_frames
 from marey.cleaning.options import CleanOptions as CleanOptions
 from marey.cleaning.outliers.confidence import mask_unsure as mask_unsure
 from marey.cleaning.outliers.hemisphere import (

@@ -1,6 +1,6 @@
 """Findings about a solved motion: lost frames, unseen joints, outlier markers."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +14,7 @@ from marey.pose.trace import PoseTrace
 from marey.report import (
     Finding,
     Severity,
+    count_noun,
     list_examples,
     mark_name,
     spell_frames,
@@ -51,12 +52,15 @@ def pose_findings(
     cost, weight, robust_weight = trace.info[:, :3].T
     lost = cost > MAX_RMS_RESIDUAL_M**2 * weight
     lost |= robust_weight < MIN_WEIGHT_SHARE * weight
+    outliers = tuple(_outlier_markers(fit, residual_m))
+    reported = {finding.subject for finding in outliers}
     return (
         *warn_of_runs("pose-unseen", weight == 0.0, UNSEEN_MESSAGE),
         *warn_of_runs("pose-lost", lost, LOST_MESSAGE),
         *_lost_joints(fit, residual_m, lost),
         *_joints_at_limits(fit, trace, residual_m),
-        *_outlier_markers(fit, residual_m),
+        *outliers,
+        *_far_markers(fit, residual_m, lost, reported),
     )
 
 
@@ -206,6 +210,45 @@ def _joints_at_limits(
                 frames=(int(frames[misfit][0]), int(frames[misfit][-1])),
                 value=float(share),
             )
+
+
+def _far_markers(
+    fit: "GaussNewtonSolver",
+    residual_m: Float[Array, "frame marker"],
+    lost: Bool[Array, " frame"],
+    reported: Collection[str],
+) -> Iterator[Finding]:
+    """Return markers far from the skeleton in frames that fit otherwise.
+
+    Args:
+        fit: The solver.
+        residual_m: Distance of every marker from its model position, in metres.
+        lost: Frames that fit no marker.
+        reported: Markers that are outliers in many frames.
+    """
+    with np.errstate(invalid="ignore"):
+        far = (residual_m > MAX_RMS_RESIDUAL_M) & ~lost[:, None]
+    for joint in fit.nodes.moving_joints.tolist():
+        node = fit.nodes.node_of_joint[joint]
+        markers = slice(*fit.targets.start[node : node + 2])
+        far[leaves_markers(fit, residual_m, joint), markers] = False
+    for k in np.flatnonzero(far.any(axis=0)).tolist():
+        label = fit.skeleton.marker_labels[fit.matches.marker[k]]
+        if label in reported:
+            continue
+        worst = int(np.argmax(np.where(far[:, k], residual_m[:, k], 0.0)))
+        largest = float(residual_m[worst, k])
+        frames = count_noun(int(far[:, k].sum()), "frame")
+        yield Finding(
+            "marker-far",
+            "pose",
+            "warning",
+            f"is up to {1e3 * largest:.0f} mm off in {frames}, the most in frame "
+            f"{worst}: look for a spike or a swapped label there",
+            subject=label,
+            frames=(worst, worst),
+            value=largest,
+        )
 
 
 def _outlier_markers(
