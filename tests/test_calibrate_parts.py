@@ -416,9 +416,11 @@ def test_the_part_of_the_frames_is_what_their_weight_changes(rng):
         reduced_equations(estimate, prior, 1.0, 0.0, data_weight=weight)
         for weight in (0.999, 1.0, 1.001)
     )
-    found = frame_part(mid, case.columns)
+    found, right = frame_part(mid, case.columns)
     wanted = (high.A - low.A) / 0.002
     assert found == pytest.approx(wanted, rel=1e-4, abs=1e-4 * np.abs(wanted).max())
+    wanted = (high.b - low.b) / 0.002
+    assert right == pytest.approx(wanted, rel=1e-4, abs=1e-4 * np.abs(wanted).max())
 
 
 def test_a_moving_centre_is_one_more_offset_in_every_frame(rng):

@@ -28,6 +28,7 @@ from marey.calibration.options import CalibrateOptions as CalibrateOptions
 from marey.calibration.priors import Initialisation
 from marey.calibration.problem import CalibrationProblem, build_problem
 from marey.calibration.sessions import find_sessions
+from marey.calibration.shared_artefact import temper_shared_artefact
 from marey.calibration.solver.bundle_adjustment import (
     MAX_ITERATIONS,
     CalibrationFit,
@@ -188,13 +189,14 @@ def fit_problem(
     problem: CalibrationProblem, options: CalibrateOptions
 ) -> CalibrationFit:
     """Return the bundle adjustment from the initialisation that suits the problem."""
-    return bundle_adjust(
+    fit = bundle_adjust(
         _initialise(problem, options),
         frames_per_take=options.frames_per_take(problem.n_takes),
         effective_samples=options.effective_samples,
         # Markers may be far from their initial offsets on a known skeleton.
         max_rounds=2 * MAX_ITERATIONS if options.keep_bones else MAX_ITERATIONS,
     )
+    return fit if options.keep_bones else temper_shared_artefact(fit)
 
 
 def _initialise(

@@ -4,6 +4,7 @@ import numpy as np
 
 from marey.calibration.model import STUDENT_T_DOF, Estimate, KinematicModel
 from marey.calibration.moving_centers import follow_centers
+from marey.calibration.shared_artefact import kept_share, shared_artefact_variance
 from marey.calibration.solver.bundle_adjustment import CalibrationFit
 from marey.calibration.solver.levenberg_marquardt import (
     frame_part,
@@ -34,8 +35,10 @@ def estimate_joint_covariance(
     of the prior, so that all frames count as one sample, and by the factor
     :math:`\kappa` of the robust fit. Their errors are larger by a factor c, from 1
     (white noise) to `SOFT_TISSUE_SD_FACTOR`; those of the priors are not. This is the
-    covariance of an estimate whose weights are not those of its errors. Centres may
-    move here even where the fit keeps them fixed.
+    covariance of an estimate whose weights are not those of its errors. What is left of
+    the frames' information by the artefact that all markers of a segment share stands
+    for :math:`A_\mathrm{data}`, see `shared_artefact`. Centres may move here even where
+    the fit keeps them fixed.
     """
     model, scale = fit.estimate.model, fit.estimate.parameters.marker_scale
     square, freedom = [], []
@@ -55,9 +58,11 @@ def estimate_joint_covariance(
         damping=0.0,
         data_weight=1.0 / (fit.prior_weight * factor),
     )
-    matrix = np.linalg.inv(equations.A)
+    frames, _ = frame_part(equations, model.columns)
+    kept = kept_share(frames, shared_artefact_variance(fit))
+    matrix = np.linalg.inv(equations.A - frames + kept @ frames)
     excess = (1.0 - fit.white_share) * (SOFT_TISSUE_SD_FACTOR**2 - 1.0)
-    matrix += excess * matrix @ frame_part(equations, model.columns) @ matrix
+    matrix += excess * matrix @ kept @ frames @ kept.T @ matrix.T
     matrix = 0.5 * (matrix + matrix.T)
     row = np.searchsorted(model.columns.shared, model.columns.joint_offset[1:])
     covariance = np.zeros((len(model.names), len(model.names), 3, 3))

@@ -17,6 +17,9 @@ Higher reduces it more often. Chosen by hand."""
 TINY_FREEDOM = 1e-9
 """Smallest number of degrees of freedom by which is divided."""
 
+TINY_ANGLE_RAD = 1e-4
+"""Smallest rms angle of a joint, in radians, by which is divided."""
+
 MAX_ROUNDING_M = 1e-6
 """Residuals below this, rms in metres, are rounding and count as white. Not their
 median: of exact markers most fit, and those of a knee that is no perfect joint do not.
@@ -113,3 +116,16 @@ def mean_relative_rotations(estimate: Estimate) -> Float[Array, "segment 3 3"]:
     parent = np.maximum(estimate.model.parent, 0)
     total = np.einsum("fsji,fsjk->sik", R[:, parent], R)
     return geometry.nearest_rotation(total)
+
+
+def rotation_spread(estimate: Estimate) -> Float[Array, " segment"]:
+    """Return the mean square angle of every segment from its mean rotation, in rad^2.
+
+    The rotation is that relative to the parent; angles are at least `TINY_ANGLE_RAD`.
+    """
+    R = np.concatenate([session.R_world_segment for session in estimate.poses])
+    parent = np.maximum(estimate.model.parent, 0)
+    mean = mean_relative_rotations(estimate)
+    trace = np.einsum("fsji,fsjk,sik->fs", R[:, parent], R, mean, optimize=True)
+    angle = np.arccos(np.clip(0.5 * (trace - 1.0), -1.0, 1.0))
+    return np.asarray(np.maximum(np.mean(angle**2, axis=0), TINY_ANGLE_RAD**2))

@@ -148,23 +148,27 @@ class ReducedEquations:
     """Share of each marker's residual that the pose absorbs, 0 to 3."""
 
     cost: float
-    frames: tuple[Float[Array, "all all"], ...]
-    """Part of the frames in the normal matrix of each session, poses eliminated."""
+    frames: tuple[tuple[Float[Array, "all all"], Float[Array, " all"]], ...]
+    """Part of the frames in the normal matrix of each session and its right side, poses
+    eliminated."""
 
 
 def frame_part(
     equations: ReducedEquations, columns: ParameterColumns
-) -> Float[Array, "shared shared"]:
-    """Return the part of the frames in the reduced normal matrix; the rest is priors.
+) -> tuple[Float[Array, "shared shared"], Float[Array, " shared"]]:
+    """Return the part of the frames in the reduced equations; the rest is priors.
 
     Marker offsets and centres move with the shared unknowns as frames and priors
     together have them.
     """
     n = len(columns.shared)
     A = np.zeros((n + equations.centers.shape[0] + 1,) * 2)
-    for H, X in zip(equations.frames, equations.markers, strict=True):
-        A[:-1, :-1] += _follow(H, columns.per_session, X)
-    return _follow(A, np.arange(n, len(A) - 1), equations.centers)
+    b = np.zeros(len(A))
+    for (H, g), X in zip(equations.frames, equations.markers, strict=True):
+        of_session, right = _follow(H, g, columns.per_session, X)
+        A[:-1, :-1] += of_session
+        b[:-1] += right
+    return _follow(A, b, np.arange(n, len(A) - 1), equations.centers)
 
 
 def reduced_equations(
@@ -205,8 +209,8 @@ def reduced_equations(
         normal, gradient, prior_cost = prior.linear_equations(
             estimate.parameters, session, prior_weight
         )
-        frames.append(data_weight * H)
-        H, g = frames[-1].copy(), data_weight * g
+        frames.append((data_weight * H, data_weight * g))
+        H, g = (x.copy() for x in frames[-1])
         H[:n, :n] += normal
         g[:n] += gradient
         cost += prior_cost + data_weight * data_cost
@@ -241,12 +245,16 @@ def _eliminate(
 
 
 def _follow(
-    A: Float[Array, "all all"], some: Int[Array, " some"], X: Float[Array, "some _"]
-) -> Float[Array, "rest rest"]:
-    """Return a normal matrix where some unknowns follow the rest, as X eliminates them.
+    A: Float[Array, "all all"],
+    b: Float[Array, " all"],
+    some: Int[Array, " some"],
+    X: Float[Array, "some _"],
+) -> tuple[Float[Array, "rest rest"], Float[Array, " rest"]]:
+    """Return equations in which some unknowns follow the rest, as X eliminates them.
 
     Args:
-        A: The matrix of all unknowns.
+        A: The normal matrix of all unknowns.
+        b: Its right side.
         some: Those that were eliminated.
         X: Their factor, see `_eliminate`.
     """
@@ -254,7 +262,7 @@ def _follow(
     follow = np.zeros((len(A), len(rest)))
     follow[rest, np.arange(len(rest))] = 1.0
     follow[some] = -X[:, :-1]
-    return np.asarray(follow.T @ A @ follow)
+    return follow.T @ A @ follow, follow.T @ (b - A[:, some] @ X[:, -1])
 
 
 def eliminate_session(
@@ -302,7 +310,7 @@ def levenberg_marquardt_step(
     """
     while True:
         equations = reduced_equations(estimate, prior, prior_weight, damping)
-        moved = _solve_step(estimate, damping, equations)
+        moved = solve_step(estimate, damping, equations)
         cost = prior.cost(moved.parameters, prior_weight)
         for session in residuals(moved):
             cost += session.cost
@@ -320,7 +328,7 @@ def levenberg_marquardt_step(
     return moved, equations.leverage, damping / DAMPING_FACTOR, converged
 
 
-def _solve_step(
+def solve_step(
     estimate: Estimate, damping: float, equations: ReducedEquations
 ) -> Estimate:
     """Return the estimate after the step that the equations give."""
