@@ -231,7 +231,7 @@ def _far_markers(
     for joint in fit.nodes.moving_joints.tolist():
         node = fit.nodes.node_of_joint[joint]
         markers = slice(*fit.targets.start[node : node + 2])
-        far[leaves_markers(fit, residual_m, joint), markers] = False
+        far[fit.leaves_markers(residual_m, joint), markers] = False
     for k in np.flatnonzero(far.any(axis=0)).tolist():
         label = fit.skeleton.marker_labels[fit.matches.marker[k]]
         if label in reported:
