@@ -75,6 +75,9 @@ class Vocabulary:
     things: frozenset[str]
     """Words for things that are no one's body."""
 
+    mounts: frozenset[str]
+    """Words for things, but on a part of the body for where its marker is."""
+
     computed: frozenset[str]
     """Words for points that programs compute."""
 
@@ -151,6 +154,7 @@ def vocabulary() -> Vocabulary:
         short=frozenset(short - words),
         parents=table["parents"],
         things=frozenset(table["things"]["words"]),
+        mounts=frozenset(table["things"]["mounts"]),
         computed=frozenset(table["computed"]["words"]),
         animals=frozenset(table["animals"]["words"]),
         clusters=table["clusters"],
@@ -235,10 +239,21 @@ def side_as_position(label: str) -> tuple[str, str]:
 
 
 def name_of_thing(label: str) -> str:
-    """Return the word for a thing in a label, "Stick" for "stick_03"; "" without."""
+    """Return the word for a thing in a label, "Stick" for "stick_03"; "" without.
+
+    A wand on a thigh is a marker of the thigh.
+    """
     things = vocabulary().things
+    if not _has_landmark(label):
+        things = things | vocabulary().mounts
     words = (_TRAILING_NUMBER.sub("", word) for word in _chunks(label))
     return next((word.title() for word in words if word in things), "")
+
+
+def _has_landmark(label: str) -> bool:
+    """Return whether a label has a clear word for a part of the body."""
+    words, short = vocabulary().landmarks, vocabulary().short
+    return any(words.get(word) and word not in short for word in words_of_label(label))
 
 
 def names_no_body(label: str) -> bool:
@@ -316,20 +331,21 @@ def _split(chunks: tuple[str, ...]) -> Split:
 def _meanings(split: Split) -> list[Bodies]:
     """Return the bodies that the words of a label have in common.
 
-    Where they have none, clear words count alone, and then without those that are a
-    position beside another landmark: the head of the fibula. Abbreviations count only
-    if they are no shorter than the single letters around them, or else "pollice" would
-    be full of them.
+    Where they have none, they count without those that are a position beside another
+    landmark, the head of the fibula, and then clear words alone. Abbreviations count
+    only if they are no shorter than the single letters around them, or else "pollice"
+    would be full of them.
     """
     words = vocabulary()
     landmarks = [word for word in split.words if words.landmarks[word]]
     clear = [word for word in landmarks if word not in words.short]
     landmarks = clear if split.n_unknown else landmarks
+    whole = [word for word in landmarks if word not in words.parts]
     letters = [word for word in split.words if word in words.letters]
     if not clear and sum(map(len, letters)) > sum(map(len, landmarks)):
         return []
-    parts = [word for word in clear if word not in words.parts]
-    return _common(landmarks) or _common(clear) or _common(parts)
+    clear = [word for word in clear if word not in words.parts]
+    return _common(landmarks) or _common(whole) or _common(clear)
 
 
 def _common(landmarks: Sequence[str]) -> list[Bodies]:
