@@ -54,6 +54,9 @@ class Vocabulary:
     sides: Mapping[str, str]
     """Side of each spelling of one."""
 
+    side_letters: tuple[tuple[str, str], ...]
+    """Letters for left and right in languages where they are not those of English."""
+
     landmarks: Mapping[str, frozenset[Bodies]]
     """What each word may stand for; nothing if it is a position on a body."""
 
@@ -142,6 +145,7 @@ def vocabulary() -> Vocabulary:
         words |= set(landmark["words"])
         short |= set(landmark.get("short", ()))
     return Vocabulary(
+        side_letters=tuple(map(tuple, table["sides"]["letters"])),
         sides={
             word: side
             for side, key in zip(vrm.SIDES, ("left", "right"), strict=True)
@@ -193,7 +197,7 @@ def readings_of_label(label: str) -> tuple[Reading, ...]:
     """Return what the words of a label may mean, with the sides that it may name."""
     splits = [
         (_split(chunks), side, chunks)
-        for side, chunks in _side_readings(_chunks(label))
+        for side, chunks in _side_readings(label_chunks(label))
     ]
     best = min((split[:2] for split, _, _ in splits), default=None)
     if names_no_body(label) or not best:
@@ -218,7 +222,7 @@ def words_of_label(label: str) -> frozenset[str]:
     """Return the known words of a label, and the whole label without a side."""
     splits = [
         (_split(chunks), "".join(chunks))
-        for _, chunks in _side_readings(_chunks(label))
+        for _, chunks in _side_readings(label_chunks(label))
     ]
     best = min((split[:2] for split, _ in splits), default=None)
     words = (word for split, _ in splits if split[:2] == best for word in split.words)
@@ -231,7 +235,7 @@ def side_as_position(label: str) -> tuple[str, str]:
     The word is a side or a position; "" and "" for other labels: "hand" and "left" of
     "hand_left", "hand" and "top" of "hand_top".
     """
-    *stem, last = _chunks(label) or ("",)
+    *stem, last = label_chunks(label) or ("",)
     is_position = last in vocabulary().landmarks and not vocabulary().landmarks[last]
     if stem and (last in vocabulary().sides or is_position):
         return "_".join(stem), last
@@ -246,7 +250,7 @@ def name_of_thing(label: str) -> str:
     things = vocabulary().things
     if not _has_landmark(label):
         things = things | vocabulary().mounts
-    words = (_TRAILING_NUMBER.sub("", word) for word in _chunks(label))
+    words = (_TRAILING_NUMBER.sub("", word) for word in label_chunks(label))
     return next((word.title() for word in words if word in things), "")
 
 
@@ -271,12 +275,12 @@ def _has_word(label: str, words: frozenset[str]) -> bool:
     """Return whether a part of a label, without side and number, is such a word."""
     return any(
         _TRAILING_NUMBER.sub("", chunk) in words
-        for _, chunks in _side_readings(_chunks(label))
+        for _, chunks in _side_readings(label_chunks(label))
         for chunk in chunks
     )
 
 
-def _chunks(label: str) -> tuple[str, ...]:
+def label_chunks(label: str) -> tuple[str, ...]:
     """Return the parts of a label between separators and at capitals, in lower case."""
     parts = _SEPARATOR.split(_CAMEL_CASE.sub(" ", _ORDINAL.sub(" ", label)))
     return tuple(part.casefold() for part in parts if part)
