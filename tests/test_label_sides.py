@@ -215,3 +215,25 @@ def test_a_finger_with_one_marker_is_part_of_the_hand(exercise):
     match = recognise_marker_set(replace(exercise, labels=labels))
     assert "LeftThumbProximal" not in match.members
     assert labels.index("L_thumb") in match.members["LeftHand"]
+
+
+LETTERS = {"French": "GD", "Spanish": "ID", "Portuguese": "ED", "Swedish": "VH"}
+
+
+@pytest.mark.parametrize("language", LETTERS)
+@pytest.mark.parametrize("form", ["{word}_{side}", "{side}_{word}_1", "{word}-{side}2"])
+def test_letters_of_other_languages_are_sides_if_pairs_differ_in_them(language, form):
+    words = ("thigh", "knee", "ankle", "heel")
+    labels = [form.format(word=w, side=s) for s in LETTERS[language] for w in words]
+    found = read(*labels, "C7", "sacrum")
+    assert found[labels[0]] == (("LeftUpperLeg",),)
+    assert found[labels[4]] == (("RightUpperLeg",),)
+    assert found[labels[1]] == (("LeftUpperLeg", "LeftLowerLeg"),)
+    assert found["C7"] == (("Chest",),)
+    plain = read(*labels[:4], "C7", "sacrum")
+    assert not any(side_of(b) for some in plain.values() for one in some for b in one)
+
+
+def test_letters_are_no_sides_where_labels_name_sides():
+    labels = [f"{x}_{s}" for x in ("L_thigh", "R_thigh", "L_shank") for s in "DG"]
+    assert read(*labels)["R_thigh_D"] == (("RightUpperLeg",),)

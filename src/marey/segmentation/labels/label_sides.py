@@ -1,11 +1,14 @@
 """Sides of labels that name a limb and no side, by the other labels of the subject."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from marey.anatomy import names as vrm
+from marey.segmentation.labels.marker_sets import MIN_BODIES
 from marey.segmentation.labels.words import (
     Bodies,
     Reading,
+    label_chunks,
     limb_of,
     readings_of_label,
     side_as_position,
@@ -14,6 +17,8 @@ from marey.segmentation.labels.words import (
 )
 
 MIDDLE_FINGER = "middlefinger"
+
+_LEFT_WORD = re.compile(vrm.LEFT)
 
 LimbSides = Mapping[str, frozenset[str]]
 """Sides that labels name of the arms and of the legs. "" alone: no label names one, and
@@ -30,7 +35,7 @@ def bodies_of_labels(labels: Mapping[str, str]) -> dict[str, tuple[Bodies, ...]]
     Args:
         labels: The labels as they are written, by any key.
     """
-    readings = _read_together(labels)
+    readings = _read_together(with_spelled_sides(labels))
     sides = {
         limb: _sides_of_limb(limb, [*readings.values()]) for limb in ("arm", "leg")
     }
@@ -38,6 +43,40 @@ def bodies_of_labels(labels: Mapping[str, str]) -> dict[str, tuple[Bodies, ...]]
         key: tuple(dict.fromkeys(_bodies_of_readings(some, sides)))
         for key, some in readings.items()
     }
+
+
+def with_spelled_sides(labels: Mapping[str, str]) -> dict[str, str]:
+    """Return labels with letters that stand for sides in their language spelled out.
+
+    "Genou_G" and "Genou_D" are a left and a right knee if no label names a side
+    otherwise and several pairs of labels differ in these letters alone.
+    """
+    if any(one.side for label in labels.values() for one in readings_of_label(label)):
+        return dict(labels)
+    chunks = {key: label_chunks(label) for key, label in labels.items()}
+    best: dict[str, str] = {}
+    for letters in vocabulary().side_letters:
+        spelled = {
+            key: _spell_side(some, dict(zip(letters, vrm.SIDES, strict=True)))
+            for key, some in chunks.items()
+        }
+        sides = {label for label in spelled.values() if label}
+        n_pairs = sum(_LEFT_WORD.sub(vrm.RIGHT, one) in sides - {one} for one in sides)
+        if n_pairs >= MIN_BODIES and len(sides) > len(best):
+            best = {key: label for key, label in spelled.items() if label}
+    return {**labels, **best}
+
+
+def _spell_side(chunks: Sequence[str], side_of_letter: Mapping[str, str]) -> str:
+    """Return a label whose first or last part is such a letter; "" for others."""
+    for place in (0, -1):
+        letter = chunks[place].rstrip("0123456789") if len(chunks) > 1 else ""
+        if letter in side_of_letter:
+            number = chunks[place].removeprefix(letter)
+            rest = list(chunks)
+            rest[place] = side_of_letter[letter] + (f"_{number}" if number else "")
+            return "_".join(rest)
+    return ""
 
 
 def _read_together(labels: Mapping[str, str]) -> dict[str, tuple[Reading, ...]]:

@@ -27,6 +27,10 @@ from marey.segmentation.template import Template, read_template, read_toml
 ENTRY_POINTS = "marey.marker_sets"
 """Group of entry points by which another package adds marker sets."""
 
+MIN_BODIES = 3
+"""Number of bodies that must match: a few labels in common are chance. Higher
+recognises fewer small sets. Chosen by hand."""
+
 MIN_MATCHED_FRACTION = 0.8
 """Fraction of a set's bodies, or of a subject's labels, that must match; of sensors,
 both fractions; of keypoints, the labels that must be words for joints. Higher

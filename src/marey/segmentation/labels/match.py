@@ -14,6 +14,7 @@ from marey.report import Finding, Severity, mark_name
 from marey.segmentation.clusters.pair_statistics import PairStats, pair_statistics
 from marey.segmentation.labels.label_check import LabelCheck, check_labels
 from marey.segmentation.labels.marker_sets import (
+    MIN_BODIES,
     MIN_MATCHED_FRACTION,
     MarkerSet,
     known_marker_sets,
@@ -30,10 +31,6 @@ from marey.segmentation.labels.word_set import (
 from marey.segmentation.marker_selection import list_labels
 from marey.segmentation.template import contract_tree
 from marey.take import Take
-
-MIN_BODIES = 3
-"""Number of bodies that must match: a few labels in common are chance. Higher
-recognises fewer small sets. Chosen by hand."""
 
 MIN_MARKERS_PER_BODY = 1.5
 """Mean number of markers per body: sets with fewer are joints, not markers. Higher

@@ -54,6 +54,9 @@ class Vocabulary:
     sides: Mapping[str, str]
     """Side of each spelling of one."""
 
+    side_letters: tuple[tuple[str, str], ...]
+    """Letters for left and right in languages where they are not those of English."""
+
     landmarks: Mapping[str, frozenset[Bodies]]
     """What each word may stand for; nothing if it is a position on a body."""
 
@@ -74,6 +77,9 @@ class Vocabulary:
 
     things: frozenset[str]
     """Words for things that are no one's body."""
+
+    mounts: frozenset[str]
+    """Words for things, but on a part of the body for where its marker is."""
 
     computed: frozenset[str]
     """Words for points that programs compute."""
@@ -139,6 +145,7 @@ def vocabulary() -> Vocabulary:
         words |= set(landmark["words"])
         short |= set(landmark.get("short", ()))
     return Vocabulary(
+        side_letters=tuple(map(tuple, table["sides"]["letters"])),
         sides={
             word: side
             for side, key in zip(vrm.SIDES, ("left", "right"), strict=True)
@@ -151,6 +158,7 @@ def vocabulary() -> Vocabulary:
         short=frozenset(short - words),
         parents=table["parents"],
         things=frozenset(table["things"]["words"]),
+        mounts=frozenset(table["things"]["mounts"]),
         computed=frozenset(table["computed"]["words"]),
         animals=frozenset(table["animals"]["words"]),
         clusters=table["clusters"],
@@ -189,7 +197,7 @@ def readings_of_label(label: str) -> tuple[Reading, ...]:
     """Return what the words of a label may mean, with the sides that it may name."""
     splits = [
         (_split(chunks), side, chunks)
-        for side, chunks in _side_readings(_chunks(label))
+        for side, chunks in _side_readings(label_chunks(label))
     ]
     best = min((split[:2] for split, _, _ in splits), default=None)
     if names_no_body(label) or not best:
@@ -214,7 +222,7 @@ def words_of_label(label: str) -> frozenset[str]:
     """Return the known words of a label, and the whole label without a side."""
     splits = [
         (_split(chunks), "".join(chunks))
-        for _, chunks in _side_readings(_chunks(label))
+        for _, chunks in _side_readings(label_chunks(label))
     ]
     best = min((split[:2] for split, _ in splits), default=None)
     words = (word for split, _ in splits if split[:2] == best for word in split.words)
@@ -227,7 +235,7 @@ def side_as_position(label: str) -> tuple[str, str]:
     The word is a side or a position; "" and "" for other labels: "hand" and "left" of
     "hand_left", "hand" and "top" of "hand_top".
     """
-    *stem, last = _chunks(label) or ("",)
+    *stem, last = label_chunks(label) or ("",)
     is_position = last in vocabulary().landmarks and not vocabulary().landmarks[last]
     if stem and (last in vocabulary().sides or is_position):
         return "_".join(stem), last
@@ -235,10 +243,21 @@ def side_as_position(label: str) -> tuple[str, str]:
 
 
 def name_of_thing(label: str) -> str:
-    """Return the word for a thing in a label, "Stick" for "stick_03"; "" without."""
+    """Return the word for a thing in a label, "Stick" for "stick_03"; "" without.
+
+    A wand on a thigh is a marker of the thigh.
+    """
     things = vocabulary().things
-    words = (_TRAILING_NUMBER.sub("", word) for word in _chunks(label))
+    if not _has_landmark(label):
+        things = things | vocabulary().mounts
+    words = (_TRAILING_NUMBER.sub("", word) for word in label_chunks(label))
     return next((word.title() for word in words if word in things), "")
+
+
+def _has_landmark(label: str) -> bool:
+    """Return whether a label has a clear word for a part of the body."""
+    words, short = vocabulary().landmarks, vocabulary().short
+    return any(words.get(word) and word not in short for word in words_of_label(label))
 
 
 def names_no_body(label: str) -> bool:
@@ -256,12 +275,12 @@ def _has_word(label: str, words: frozenset[str]) -> bool:
     """Return whether a part of a label, without side and number, is such a word."""
     return any(
         _TRAILING_NUMBER.sub("", chunk) in words
-        for _, chunks in _side_readings(_chunks(label))
+        for _, chunks in _side_readings(label_chunks(label))
         for chunk in chunks
     )
 
 
-def _chunks(label: str) -> tuple[str, ...]:
+def label_chunks(label: str) -> tuple[str, ...]:
     """Return the parts of a label between separators and at capitals, in lower case."""
     parts = _SEPARATOR.split(_CAMEL_CASE.sub(" ", _ORDINAL.sub(" ", label)))
     return tuple(part.casefold() for part in parts if part)
@@ -316,20 +335,21 @@ def _split(chunks: tuple[str, ...]) -> Split:
 def _meanings(split: Split) -> list[Bodies]:
     """Return the bodies that the words of a label have in common.
 
-    Where they have none, clear words count alone, and then without those that are a
-    position beside another landmark: the head of the fibula. Abbreviations count only
-    if they are no shorter than the single letters around them, or else "pollice" would
-    be full of them.
+    Where they have none, they count without those that are a position beside another
+    landmark, the head of the fibula, and then clear words alone. Abbreviations count
+    only if they are no shorter than the single letters around them, or else "pollice"
+    would be full of them.
     """
     words = vocabulary()
     landmarks = [word for word in split.words if words.landmarks[word]]
     clear = [word for word in landmarks if word not in words.short]
     landmarks = clear if split.n_unknown else landmarks
+    whole = [word for word in landmarks if word not in words.parts]
     letters = [word for word in split.words if word in words.letters]
     if not clear and sum(map(len, letters)) > sum(map(len, landmarks)):
         return []
-    parts = [word for word in clear if word not in words.parts]
-    return _common(landmarks) or _common(clear) or _common(parts)
+    clear = [word for word in clear if word not in words.parts]
+    return _common(landmarks) or _common(whole) or _common(clear)
 
 
 def _common(landmarks: Sequence[str]) -> list[Bodies]:
