@@ -417,7 +417,9 @@ def test_few_rounds_of_smoothing_are_enough(walk, smooth, monkeypatch):
         return paths + np.sum(away**2)
 
     few = cost()
-    monkeypatch.setattr("marey.pose.gauss_newton.smoothing.MAX_ITERATIONS_ADMM", 60)
+    monkeypatch.setattr(
+        "marey.pose.gauss_newton.smoothing.MAX_ITERATIONS_SMOOTHING", 60
+    )
     assert few < 1.01 * cost()
 
 

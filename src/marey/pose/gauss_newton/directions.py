@@ -15,6 +15,7 @@ from marey.numerics import Array, Float, Int, geometry
 from marey.numerics.thresholds import MIN_POSE_POINTS
 from marey.pose.both_ways import bridge_gaps, choose_by_limb
 from marey.pose.gauss_newton.halves import track_sequences
+from marey.pose.gauss_newton.weak_joints import smooth_weak_joints
 from marey.pose.trace import PoseTrace
 
 if TYPE_CHECKING:
@@ -40,8 +41,9 @@ def solve_both_ways(fit: "GaussNewtonSolver", recording: Recording) -> PoseTrace
     The take is tracked forward and backward with a wide loss, whose basins of
     attraction are wide. The scales of markers are then estimated from all frames,
     limbs keep to the cheaper solution, every frame moves to its minimum of the
-    loss at its proper scale, unless a joint drops most of its markers there, and
-    unseen limbs pass from one solution to the other.
+    loss at its proper scale, unless a joint drops most of its markers there, weakly
+    determined joints are drawn to the frames beside (`weak_joints`), and unseen limbs
+    pass from one solution to the other.
     """
     if fit.options.adapt:
         fit.estimate_scales(recording)
@@ -59,6 +61,7 @@ def solve_both_ways(fit: "GaussNewtonSolver", recording: Recording) -> PoseTrace
         best = choose_by_limb(fit, recording, (best, alone), prior)
         start = fit.refine(recording, best)
     _regain_markers(fit, recording, best, start)
+    smooth_weak_joints(fit, recording, best)
     frames = bridge_gaps(fit, recording, forward, backward, best)
     best.q[frames] = fit.within_limits(best.q[frames])
     best.info[:, 3] += forward.info[:, 3] + backward.info[:, 3]

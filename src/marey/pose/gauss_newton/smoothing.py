@@ -8,7 +8,7 @@ from marey.numerics import Array, Float
 from marey.numerics.thresholds import FEW
 from marey.pose.trace import PoseTrace
 
-MAX_ITERATIONS_ADMM = 12
+MAX_ITERATIONS_SMOOTHING = 12
 """Number of alternations between frames and paths. Higher agrees better and takes
 longer."""
 
@@ -58,7 +58,7 @@ def smooth_poses(
     stiffness = np.full(len(penalty), 1.0 / step_sd**2)
     stiffness[0] /= ROOT_LEVER_M**2
     dual, dual_root = np.zeros_like(q), np.zeros_like(root)
-    for _ in range(MAX_ITERATIONS_ADMM):
+    for _ in range(MAX_ITERATIONS_SMOOTHING):
         path_root, *paths = (
             _smooth_path(x, weight[:, b], float(stiffness[b]), float(prior[b]))
             for b, x in enumerate([root + dual_root, *np.moveaxis(q + dual, 1, 0)])
