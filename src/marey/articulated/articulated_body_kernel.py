@@ -76,9 +76,9 @@ def subtract_symmetric(A, v, w):
 
 
 @lean
-def prior_share(information, prior, gated):
+def prior_share(information, prior, fades):
     """Return the share of the prior: 1 to 0 for information of 1 to 2 times it."""
-    if not gated:
+    if not fades:
         return 0.0 * information + 1.0
     share = 2.0 - information / prior
     share = select_positive(share, share, 0.0 * share)

@@ -37,14 +37,14 @@ about 100 rad or 100 m does not move. Higher slows poorly determined unknowns.
 
 
 @lean
-def solve_normal_equations(tree, work, prior, gated, damping):
+def solve_normal_equations(tree, work, prior, fades, damping):
     r"""Turn the gradient in `work.g` into the step; return the predicted decrease.
 
     Solves :math:`(H + P + \lambda D) x = g + P e`: P is the weight of the prior, e its
     residual, D the mean diagonal of each block (Levenberg-Marquardt damping). The
     factor stays in `work.H`, for other right-hand sides; see `eliminate_tree`.
     """
-    eliminate_tree(tree, work, prior, gated, damping)
+    eliminate_tree(tree, work, prior, fades, damping)
     for b in range(len(prior)):
         pull = rotate(work.A[b], work.prior_residual[b])
         add_vector(work.g[b], work.prior_share[b] * prior[b], pull)
@@ -52,7 +52,7 @@ def solve_normal_equations(tree, work, prior, gated, damping):
 
 
 @lean
-def eliminate_tree(tree, work, prior, gated, damping):
+def eliminate_tree(tree, work, prior, fades, damping):
     r"""Replace `work.H` by its factor, from the leaves to the root.
 
     An eliminated block leaves its inverse on the diagonal and :math:`D^{-1} L` in its
@@ -67,14 +67,14 @@ def eliminate_tree(tree, work, prior, gated, damping):
         tree: The kinematic tree.
         work: Holds H; gets `prior_share` and `information`.
         prior: Information of the prior on each block, in 1 / m^2 and 1 / rad^2.
-        gated: Whether the share of the prior depends on the information; else it is 1.
+        fades: Whether the share of the prior depends on the information; else it is 1.
         damping: Factor of the mean diagonal that is added to each block.
     """
     H, n_ancestors = work.H, tree.n_ancestor_unknowns
     for b in range(len(n_ancestors) - 1, -1, -1):
         n, hinge, A = n_ancestors[b], b > 0 and tree.is_hinge[b - 1], work.A[b]
         information = _least_information(work.is_fixed[b], H, 3 * b, n, hinge, prior[b])
-        share = min(max(2.0 - information / prior[b], 0.0), 1.0) if gated else 1.0
+        share = min(max(2.0 - information / prior[b], 0.0), 1.0) if fades else 1.0
         work.prior_share[b], work.information[b] = share, information
         weight, ancestors = share * prior[b], tree.ancestor_unknowns[b]
         if hinge:

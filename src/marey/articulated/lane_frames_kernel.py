@@ -23,7 +23,7 @@ from marey.articulated.articulated_body_kernel import (
 )
 from marey.articulated.factor_kernel import TINY_INFORMATION, least_eigenvalue_bound
 from marey.articulated.kinematics_kernel import place_node
-from marey.articulated.limits_kernel import lesser, limit_margin, retracted
+from marey.articulated.limits_kernel import lesser, limit_margin, retraction
 from marey.numerics.arrays.reference_kernel import by_reference, refer
 from marey.numerics.jit import inlined, lean
 from marey.numerics.lanes_kernel import (
@@ -244,7 +244,7 @@ def _vector_between(a, b):
 
 
 @lean
-def eliminate_lanes(tree, lanes, prior, gated):
+def eliminate_lanes(tree, lanes, prior, fades):
     """Eliminate all joints of all lanes.
 
     Returns:
@@ -257,7 +257,7 @@ def eliminate_lanes(tree, lanes, prior, gated):
     left = ((*none, *none), (none, none, none), (*none, *none), none, none)
     for i in range(len(tree.parent) - 1, -1, -1):
         information, trace = _information_on(tree, lanes, i)
-        share, last = prior_share(information, prior[i + 1], gated), lanes.share[i + 1]
+        share, last = prior_share(information, prior[i + 1], fades), lanes.share[i + 1]
         lanes.share[i + 1], lanes.information[i + 1] = share, information
         e, weight = none, share * prior[i + 1]
         if any_positive(share + last):
@@ -271,7 +271,7 @@ def eliminate_lanes(tree, lanes, prior, gated):
             add_to_parent(lanes.body[p], left, _vector_between(lanes.c[p], lanes.c[i]))
     M = left[2]
     information = least_eigenvalue_bound(M[0], M[3], M[5], M[1], M[2], M[4])
-    share, last = prior_share(information, prior[0], gated), lanes.share[0]
+    share, last = prior_share(information, prior[0], fades), lanes.share[0]
     lanes.share[0], lanes.information[0] = share, information
     e = _vector_between(lanes.root, lanes.expected_root)
     square, weight = prior[0] * dot(e, e), share * prior[0]
@@ -323,10 +323,10 @@ def step_lanes(tree, lanes, move):
         square += dot(d, d)
         for k in range(3):
             lanes.rotation[i, k], lanes.move[i, k] = w[k] + d[k], v[k]
-        turned = retracted(q, back)
+        new_q = retraction(q, back)
         if tree.has_limits[i]:
-            margin = lesser(margin, limit_margin(tree, i, turned))
-        _keep(accepted, turned, q, lanes.base[i])
+            margin = lesser(margin, limit_margin(tree, i, new_q))
+        _keep(accepted, new_q, q, lanes.base[i])
     return square, margin
 
 

@@ -133,7 +133,7 @@ def assemble_gradient(tree, work, prior, springs):
 
 
 @inlined
-def compute_step(tree, work, prior, gated, damping, springs, frame, origin):
+def compute_step(tree, work, prior, fades, damping, springs, frame, origin):
     """Write the step within the limits into `work.g`; return the predicted decrease.
 
     Active-set method: solve, fix the angles that the step would push beyond their
@@ -145,7 +145,7 @@ def compute_step(tree, work, prior, gated, damping, springs, frame, origin):
     for _ in range(MAX_ITERATIONS_ACTIVE_SET):
         write_gradient(work)
         write_hessian(tree, work)
-        decrease = solve_normal_equations(tree, work, prior, gated, damping)
+        decrease = solve_normal_equations(tree, work, prior, fades, damping)
         if springs is not None:
             measure_gaps(springs, frame, origin, work)
             decrease -= apply_woodbury_update(tree, work, springs)
@@ -189,7 +189,7 @@ def levenberg_marquardt(
     points, sensors = seen
     origin, pose = scratch.origin, scratch.pose
     new, expected = scratch.new, scratch.expected
-    prior, gated, exact = settings.prior, not settings.guided, springs is not None
+    prior, fades, exact = settings.prior, not settings.guided, springs is not None
     clamp_to_limits(tree, work, pose[1])
     forward_kinematics(tree, pose[0], pose[1], work.R, work.c)
     cost = weight_targets(targets, points, sensors, origin, work, robustness)
@@ -200,7 +200,7 @@ def levenberg_marquardt(
     other, damping = _other_energy(springs, frame, origin, work), 0.0
     for step in range(max_steps):
         decrease = compute_step(
-            tree, work, prior, gated, damping, springs, frame, origin
+            tree, work, prior, fades, damping, springs, frame, origin
         )
         total = cost + other + prior_cost(work, prior)
         moved = apply_step(tree, work, pose[0], pose[1], new[0], new[1])

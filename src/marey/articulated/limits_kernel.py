@@ -45,7 +45,7 @@ LOCKED = 2
 
 
 @lean
-def retracted(q, d):
+def retraction(q, d):
     r"""Return the retraction of a rotation vector d at the quaternion q.
 
     :math:`(1, d / 2) / |(1, d / 2)| \otimes q`, which equals exp(d) q to second order.
@@ -58,7 +58,7 @@ def retracted(q, d):
 @lean
 def retract(q, x, y, z, out):
     """Write the retraction of a rotation vector (x, y, z) at the quaternion q."""
-    out[0], out[1], out[2], out[3] = retracted(q, (x, y, z))
+    out[0], out[1], out[2], out[3] = retraction(q, (x, y, z))
 
 
 @lean

@@ -92,13 +92,13 @@ def _match_bones(
     if not tree.is_like:
         return ()
     found = {i: JointMatch(i, j, j) for i, j in tree.joints.items()}
+    pairs = tree.joints.items()
     if free_names:
-        names = {j: free_names[i] for i, j in tree.joints.items() if i in free_names}
-        people = _match_people(given, free, names, free_names)
-        found |= {match.free: match for match in people}
+        given_names = {j: free_names[i] for i, j in pairs if i in free_names}
     elif given_names:
-        names = {i: given_names[j] for i, j in tree.joints.items() if j in given_names}
-        people = _match_people(given, free, given_names, names)
+        free_names = {i: given_names[j] for i, j in pairs if j in given_names}
+    if given_names or free_names:
+        people = _match_people(given, free, given_names, free_names)
         found |= {match.free: match for match in people}
     return tuple(found[i] for i in sorted(found))
 

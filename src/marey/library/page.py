@@ -1,7 +1,5 @@
 """The page of a batch: all takes with small pictures, those to look at first."""
 
-import base64
-import hashlib
 import html
 import os
 import re
@@ -11,6 +9,7 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
 
+from marey.io.formats.html.page import policy_hash
 from marey.library.records import Record
 from marey.numerics.thresholds import SKIN_MOTION_M
 from marey.plot.style import LEFT_COLOUR, RIGHT_COLOUR
@@ -189,6 +188,4 @@ def _picture(paths: Mapping[str, str]) -> str:
 
 def _hash_between(text: str, first: str, last: str) -> str:
     """Return the hash of a script or style for the page's security policy."""
-    inner = text.partition(first)[2].partition(last)[0]
-    digest = base64.b64encode(hashlib.sha256(inner.encode()).digest()).decode()
-    return f"'sha256-{digest}'"
+    return policy_hash(text.partition(first)[2].partition(last)[0])

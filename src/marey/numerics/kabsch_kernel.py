@@ -16,7 +16,7 @@ from marey.numerics.lanes_kernel import (
     select_positive,
     spread,
 )
-from marey.numerics.vector3_kernel import cross, dot, set_diagonal
+from marey.numerics.vector3_kernel import cross, dot, scale_vector, set_diagonal
 
 # The rotation is undetermined if the two largest eigenvalues of Horn's matrix differ by
 # less than this share: the points of either set are on a line (no wider than about 2e-6
@@ -422,7 +422,7 @@ def _fit_lanes(sets):
         mean_b = _sum_weighted(mean_b, weight, (one[X_B], one[Y_B], one[Z_B]))
         mean_a = _sum_weighted(mean_a, weight, (one[X_A], one[Y_A], one[Z_A]))
     inverse = _divide(1.0, total)
-    mean_b, mean_a = _scaled(inverse, mean_b), _scaled(inverse, mean_a)
+    mean_b, mean_a = scale_vector(inverse, mean_b), scale_vector(inverse, mean_a)
     H, twice_bound = ((zero, zero, zero), (zero, zero, zero), (zero, zero, zero)), zero
     for i in range(n_points):
         one = sets[i]
@@ -448,11 +448,6 @@ def _sum_weighted(total, weight, vector):
         total[1] + weight * vector[1],
         total[2] + weight * vector[2],
     )
-
-
-@lean
-def _scaled(factor, vector):
-    return factor * vector[0], factor * vector[1], factor * vector[2]
 
 
 @lean

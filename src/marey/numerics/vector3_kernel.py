@@ -29,6 +29,12 @@ def cross(a, b):
 
 
 @lean
+def scale_vector(factor, v):
+    """Return the vector times a number."""
+    return factor * v[0], factor * v[1], factor * v[2]
+
+
+@lean
 def rotate(R, v):
     """Return the vector R v."""
     return (

@@ -9,7 +9,7 @@ from marey.errors import DataError
 from marey.io.contract import Format, Output
 from marey.io.file import File
 from marey.io.options import WriteOptions
-from marey.io.text.encoding import decode_text
+from marey.io.text.json_content import load_json
 from marey.skeleton import Kind, Skeleton
 
 VERSION_KEY = "marey_skeleton"
@@ -31,11 +31,7 @@ def sniff(head: bytes) -> bool:
 
 def read_skeleton(file: File) -> Skeleton:
     """Return the skeleton of a `*.skel.json` file."""
-    try:
-        content = json.loads(decode_text(file.text()))
-    except (ValueError, RecursionError) as error:
-        line = getattr(error, "lineno", None)
-        file.fail("JSON", error, line=line, cause=error)
+    content = load_json(file, file.path)
     try:
         return _skeleton(content)
     except (DataError, KeyError, TypeError, ValueError, AttributeError) as error:

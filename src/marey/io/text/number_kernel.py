@@ -110,7 +110,7 @@ def _decimal(mantissa, exponent):
     if mantissa < 0 or exponent < -22 or exponent > 22:
         return LONG, np.nan
     if mantissa > EXACT:
-        return _scaled(mantissa, exponent)
+        return _scale_by_power(mantissa, exponent)
     # Both factors are exact, so one operation rounds once.
     value = np.float64(mantissa)
     if exponent < 0:
@@ -147,7 +147,7 @@ def _exponent(data, i, stop):
 
 
 @njit(cache=True, **NO_WRAPPERS)
-def _scaled(mantissa, exponent):
+def _scale_by_power(mantissa, exponent):
     """Return (status, mantissa * 10**exponent) correctly rounded, or LONG.
 
     The result is worked out as a sum of two doubles; when its small error could tip
@@ -288,7 +288,7 @@ def parse_rows(data, delimiter, values, status, cells, line_of_row):
     i = U0
     size = np.uint64(data.size)
     columns = values.shape[1]
-    spaced = delimiter == SPACE
+    by_blanks = delimiter == SPACE
     visible = delimiter > SPACE
     holds = False
     while i < size:
@@ -299,7 +299,7 @@ def parse_rows(data, delimiter, values, status, cells, line_of_row):
             if column < columns:
                 values[row, column] = value
                 status[row, column] = kind
-        if kind != BLANK or not spaced:
+        if kind != BLANK or not by_blanks:
             column += 1
         if data[i] != NEWLINE:
             holds |= visible

@@ -13,7 +13,7 @@ from marey.numerics.arrays.new_kernel import empty
 from marey.numerics.jit import FAST, lean, njit
 from marey.numerics.lanes_kernel import any_positive, as_lanes, select_positive, spread
 from marey.numerics.median_kernel import median_of_five
-from marey.numerics.vector3_kernel import dot, set_vector
+from marey.numerics.vector3_kernel import dot, scale_vector, set_vector
 
 # Squared angle, in square radians, below which five terms of the series of the sine are
 # exact to rounding, and several times faster. Noise of orientations is far smaller.
@@ -214,7 +214,11 @@ def _linearise(at, w, u, covariances, stretches, variance, model, info):
     S_a = _symmetric_product(hat_a, covariances[0])
     S_b = _symmetric_product(hat_b, covariances[1])
     Q, det = _inverse_of_sum(S_a, S_b, variance)
-    Q = _scaled(is_frame, Q[0]), _scaled(is_frame, Q[1]), _scaled(is_frame, Q[2])
+    Q = (
+        scale_vector(is_frame, Q[0]),
+        scale_vector(is_frame, Q[1]),
+        scale_vector(is_frame, Q[2]),
+    )
     _write(E_a, A)
     _write(hat_a, B_a)
     _write(hat_b, B_b)
@@ -227,11 +231,6 @@ def _linearise(at, w, u, covariances, stretches, variance, model, info):
         for j in range(3):
             A[i, 3 + j] = -NE[i][j]
     return det
-
-
-@lean
-def _scaled(factor, x):
-    return factor * x[0], factor * x[1], factor * x[2]
 
 
 @njit(cache=True, fastmath=FAST)

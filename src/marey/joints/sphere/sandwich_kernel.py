@@ -48,7 +48,7 @@ def sum_influences(influence, max_windows, max_ratio):
     """
     size = influence.shape[1]
     seen = zeros((len(influence) + 1, size))
-    single, windowed = zeros((size, size)), zeros((size, size))
+    single, of_windows = zeros((size, size)), zeros((size, size))
     n = _keep_seen(influence, seen)
     if n == 0:
         return single
@@ -60,14 +60,14 @@ def sum_influences(influence, max_windows, max_ratio):
             if f >= length:
                 window[i] -= seen[f - length, i]
         if f >= length - 1:
-            _add_square(window, windowed)
+            _add_square(window, of_windows)
     # The fit uses up degrees of freedom: its residuals are too small by that factor.
     used = size + 1
     _scale(single, n / max(n - used, 1))
     left = max(n - used * length, length)
-    _scale(windowed, n / (length * (n - length + 1)) * n / left)
+    _scale(of_windows, n / (length * (n - length + 1)) * n / left)
     inverse, ratio = pseudo_inverse(single, 1e-12), 0.0
     for i in range(size):
         for j in range(size):
-            ratio += inverse[i, j] * windowed[j, i] / size
-    return windowed if ratio > max_ratio else single
+            ratio += inverse[i, j] * of_windows[j, i] / size
+    return of_windows if ratio > max_ratio else single

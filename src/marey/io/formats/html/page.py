@@ -40,7 +40,7 @@ class HtmlPage:
             otherwise: Sources of everything that is not a script or a style.
         """
         scripts, styles = (
-            " ".join(map(_policy_hash, parts)) or "'none'"
+            " ".join(map(policy_hash, parts)) or "'none'"
             for parts in (self.scripts, self.styles)
         )
         return (
@@ -72,7 +72,8 @@ class HtmlPage:
         return (text + self.text[done:]).encode()
 
 
-def _policy_hash(content: str) -> str:
+def policy_hash(content: str) -> str:
+    """Return the hash by which a policy allows an inline script or style."""
     digest = hashlib.sha256(content.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 

@@ -279,11 +279,10 @@ def marker_residuals(
         if (columns < 0).all() or motion.n_frames != take.n_frames:
             continue
         T = skeleton.forward(motion.T_world_root[::stride], motion.wxyz[::stride])
-        for i in np.flatnonzero(columns >= 0):
-            column = columns[i]
-            joint = int(skeleton.marker_joint[i])
-            modelled = geometry.apply(T[:, joint], skeleton.marker_offset[i])
-            residual[:, column] = np.linalg.norm(points[:, column] - modelled, axis=-1)
+        seen, joint = columns >= 0, skeleton.marker_joint
+        offset, column = skeleton.marker_offset[seen], columns[seen]
+        modelled = geometry.apply_selected(T, joint[seen], offset)
+        residual[:, column] = geometry.lengths(points[:, column] - modelled)
     return residual
 
 
