@@ -68,6 +68,16 @@ def test_markers_are_not_keypoints():
         assert not are_keypoints(take, pair_statistics([take.points]), kept)
 
 
+def test_no_motion_shows_keypoints_in_less_time_than_limbs_need_to_move():
+    """In 12 frames at 100 Hz too many markers keep their distances."""
+    figure = synth.human(height=1.75, seed=3)
+    errors = {"noise": 5e-4, "soft_tissue": 0.008, "gaps": 0.02}
+    options = {"markers": "set53", "seconds": 5.0, "rate": 100.0, "seed": 1}
+    take = figure.record("walk", **options, **errors).cut(0, 12)
+    take = replace(take, labels=tuple(f"M{i}" for i in range(53)))
+    assert not segment(take).keypoints
+
+
 def test_bodies_of_exact_joints_are_rigid_and_share_their_joints(person):
     take, _ = person
     bodies = segment(take)

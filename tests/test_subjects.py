@@ -105,3 +105,24 @@ def test_markers_without_a_subject_are_no_subject(walk):
     mixed = replace(walk, subjects=("JOE",) * 50 + ("",) * 3)
     assert read_takes(mixed, "S01") == (mixed,)
     assert len(read_takes(mixed, "JOE")[0].labels) == 50
+
+
+@pytest.mark.parametrize("spell", [str.lower, "{0[0]}_{1}".format, "Bob_{0}".format])
+def test_markers_may_be_spelled_otherwise_in_another_take(walk, spell):
+    """Labels of the trunk have no side, and so no letter before a separator."""
+    labels = tuple(
+        spell(label, label[1:]) if spell != str.lower else label.lower()
+        for label in walk.labels
+    )
+    found = read_takes([walk, replace(walk, labels=labels)], "")
+    assert found[1].full_labels == found[0].full_labels == walk.full_labels
+    (finding,) = found[1].source.findings
+    assert (finding.code, finding.value) == ("labels-respelled", 53.0)
+
+
+def test_two_markers_that_one_spelling_may_mean_stay_apart(walk):
+    """Neither numbers nor labels that differ in one take are spellings of one."""
+    labels = ("l_hee", "LHEE", *(f"*{i}" for i in range(51)))
+    known = ("lhee", "toe", *(f"{i}" for i in range(51)))
+    takes = [replace(walk, labels=names) for names in (known, labels)]
+    assert read_takes(takes, "")[1].labels == labels

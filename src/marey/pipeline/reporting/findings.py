@@ -102,7 +102,8 @@ def _relevant_joint_findings(
     """Yield the findings about the joints of skeletons, and of bodies that lack one.
 
     A body without parent and children may lack any joint: what keeps its pairs within
-    its subject from being one matters. Which of them would be inaccurate does not.
+    its subject from being one matters. Which of them would be inaccurate does not. That
+    a body has no joint matters only where it has none in the tree.
     """
     tree, pair = fit.tree, fit.joints.pair
     is_single = (tree.parent < 0) & ~np.isin(np.arange(len(tree.parent)), tree.parent)
@@ -110,7 +111,10 @@ def _relevant_joint_findings(
     a, b = owners[pair].T
     may_miss = is_single[pair].any(axis=1) & ((a == "") | (a == b))
     row_of = {f"{names[a]}-{names[b]}": row for row, (a, b) in enumerate(pair.tolist())}
+    joined = {name for name, single in zip(names, is_single, strict=True) if not single}
     for finding in fit.joint_findings:
+        if finding.code == "body-separate" and finding.subject in joined:
+            continue
         row = row_of.get(finding.subject)
         accuracy = finding.code in ("joint-weak", "joint-free")
         if row is None or joint_decides[row] or (may_miss[row] and not accuracy):

@@ -37,7 +37,8 @@ from marey.numerics.thresholds import (
     MIN_DETERMINANT,
 )
 from marey.pipeline.options import SolveOptions
-from marey.report import Finding, Severity
+from marey.pipeline.stages.common_labels import unite_labels
+from marey.report import Finding
 from marey.rig.ground import stands_on_zero
 from marey.segmentation import (
     TimeOffset,
@@ -80,59 +81,11 @@ def read_takes(
     if not several:
         raise DataError("solve", found="no recordings", needed="at least one")
     takes = tuple(r if isinstance(r, Take) else read(r) for r in several)  # type: ignore[arg-type]
-    takes = _unite_subjects(tuple(map(_check_take, takes)), subject)
+    takes = unite_labels(tuple(map(_check_take, takes)), subject)
     if not subject:
         return takes
     is_named = any(subject in take.subjects for take in takes)
     return tuple(_select_subject(take, subject, is_named=is_named) for take in takes)
-
-
-def _unite_subjects(takes: tuple[Take, ...], subject: str) -> tuple[Take, ...]:
-    """Return takes of one subject each with the name that the first of them gives it.
-
-    A prefix that differs between takes ("Joe:LASI", "Joe2:LASI", "LASI") is no other
-    marker. If takes name the subject, only those that name nobody get the name.
-
-    Args:
-        takes: The takes.
-        subject: Name of the subject who is solved, or a label of the result.
-    """
-    named = [sorted({name for name in take.subjects if name}) for take in takes]
-    names = [name for some in named for name in some]
-    is_named = subject in names
-    if not names or (any(len(some) > 1 for some in named) and not is_named):
-        return takes
-    name = subject if is_named else names[0]
-    labels = {
-        label
-        for take in takes
-        for label, owner in zip(take.labels, take.subjects, strict=True)
-        if owner == name
-    }
-    united = []
-    for take, some in zip(takes, named, strict=True):
-        if not some:
-            owners = tuple(name if label in labels else "" for label in take.labels)
-            take = _with_subjects(take, owners, f"no subject, those of another {name}")
-        elif not is_named and some[0] != name:
-            owners = tuple(owner and name for owner in take.subjects)
-            others = f"{some[0]}, those of another take {name}"
-            take = _with_subjects(take, owners, others, some[0])
-        united.append(take)
-    return tuple(united)
-
-
-def _with_subjects(
-    take: Take, subjects: tuple[str, ...], named: str, before: str = ""
-) -> Take:
-    """Return the take with other subjects of its markers, and a finding about it."""
-    if subjects == take.subjects:
-        return take
-    name = next(filter(None, subjects))
-    message = f"labels name {named}: taken for one subject, {name}; solve two people "
-    severity: Severity = "warning" if before else "info"
-    finding = Finding("subject-renamed", "read", severity, f"{message}apart", before)
-    return replace(take, subjects=subjects).with_findings(finding)
 
 
 def _check_take(take: Take) -> Take:

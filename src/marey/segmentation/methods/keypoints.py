@@ -15,6 +15,7 @@ import numpy as np
 from marey.anatomy.names import HIPS
 from marey.bodies import Bodies
 from marey.numerics import Array, Float, Int
+from marey.numerics.thresholds import MOTION_TIME_S
 from marey.report import Finding
 from marey.segmentation.body_poses import make_bodies
 from marey.segmentation.clusters.pair_statistics import Members, PairStats
@@ -133,6 +134,7 @@ def are_keypoints(take: Take, stats: PairStats, kept: Int[Array, " kept"]) -> bo
     By name: most labels are words for joints, and each side has one shoulder, elbow,
     hip or knee, where markers would come in pairs. By motion: many points keep their
     distance to neighbours that move against each other, as parts of one body never do.
+    In less time than limbs need to move, all points keep most distances.
 
     Args:
         take: The recording.
@@ -140,7 +142,8 @@ def are_keypoints(take: Take, stats: PairStats, kept: Int[Array, " kept"]) -> bo
         kept: Indices of these points in the take.
     """
     words = parse_joint_names([take.labels[i] for i in kept])
-    return are_joint_names(words) or _move_as_joints(stats)
+    has_motion = take.duration >= MOTION_TIME_S
+    return are_joint_names(words) or (has_motion and _move_as_joints(stats))
 
 
 def find_bones(take: Take, stats: PairStats, kept: Int[Array, " kept"]) -> Members:
