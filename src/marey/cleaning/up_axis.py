@@ -11,6 +11,8 @@ import numpy as np
 
 from marey.cleaning.repairs import record_repair
 from marey.numerics import Array, Float, geometry
+from marey.numerics.procrustes import points_seen
+from marey.numerics.robust import mean_where
 from marey.numerics.thresholds import FEW, GRAVITY, MIN_SAMPLES, MOST
 from marey.report import Finding
 from marey.take import Fact, Take
@@ -126,16 +128,12 @@ def _axis_of_people(people: Sequence[Person]) -> str:
 
 def _directions(person: Person) -> Float[Array, "_ 3"]:
     """Return the unit vector from legs to trunk in the frames that show both."""
-    unit = geometry.unit_vectors(_mean_seen(person.upper) - _mean_seen(person.lower))
+    upper, lower = (
+        mean_where(points, points_seen(points)[..., None], axis=1)
+        for points in (person.upper, person.lower)
+    )
+    unit = geometry.unit_vectors(upper - lower)
     return np.asarray(unit[np.isfinite(unit).all(axis=1)])
-
-
-def _mean_seen(points: Float[Array, "frame point 3"]) -> Float[Array, "frame 3"]:
-    """Return the mean of the points that each frame shows; NaN without any."""
-    seen = np.isfinite(points).all(axis=-1, keepdims=True)
-    total = np.where(seen, points, 0.0).sum(axis=1)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(total / seen.sum(axis=1))
 
 
 def _axis_of_fall(take: Take) -> str:

@@ -5,7 +5,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from textwrap import fill
 from typing import Annotated, Any
@@ -110,18 +110,10 @@ class WriteArguments:
 
     def options(self) -> dict[str, Any]:
         """Return the options of `marey.write`."""
-        return {
-            "unit": self.out_unit,
-            "up": self.out_up,
-            "rate": self.out_rate,
-            "frames": parse_frames(self.frames),
-            "rest": self.rest,
-            "root_on_ground": self.root_on_ground,
-            "content": self.content,
-            "names": self.names,
-            "markers": self.with_markers,
-            "overwrite": self.overwrite,
-        }
+        given = asdict(self)
+        for argument in ("out_unit", "out_up", "out_rate", "with_markers"):
+            given[argument.partition("_")[2]] = given.pop(argument)
+        return given | {"frames": parse_frames(self.frames)}
 
 
 def parse_frames(text: str) -> tuple[int | None, int | None] | None:

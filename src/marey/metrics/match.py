@@ -4,6 +4,7 @@ import numpy as np
 
 from marey.bodies import Bodies
 from marey.numerics import Bool, Float, Int, geometry
+from marey.numerics.robust import mean_where
 from marey.segmentation.clusters.model_selection import rand_matrix
 from marey.skeleton import Skeleton
 from marey.synth.truth import Truth
@@ -167,6 +168,5 @@ def match_paths(
     """Return the assignment of moving points to true ones of least mean distance."""
     distance = np.linalg.norm(found[:, :, None] - true[:, None], axis=-1)
     seen = np.isfinite(distance)
-    mean = np.where(seen, distance, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
-    mean = np.where(seen.any(axis=0), mean, UNSEEN_PATH_DISTANCE_M)
+    mean = mean_where(distance, seen, default=UNSEEN_PATH_DISTANCE_M)
     return min_cost_assignment(mean)

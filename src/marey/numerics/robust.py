@@ -179,6 +179,25 @@ def median_and_scale(x: Float[Array, " value"]) -> tuple[float, float]:
     return middle, scale if scale > TOLERANCE * abs(middle) else 0.0
 
 
+def mean_where(
+    values: Float[Array, "..."],
+    known: Bool[Array, "..."],
+    axis: int = 0,
+    default: Float[Array, "..."] | float = np.nan,
+) -> Float[Array, "..."]:
+    """Return the mean along an axis of the values that are known.
+
+    Args:
+        values: The values.
+        known: Which of them count; it broadcasts with the values.
+        axis: The axis that is averaged over.
+        default: The mean where no value is known.
+    """
+    total = np.where(known, values, 0.0).sum(axis=axis)
+    count = known.sum(axis=axis)
+    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), default))
+
+
 def finite_median(x: Float[Array, "*value"]) -> float:
     """Return the median of the finite values; 0 if there are none."""
     finite = np.sort(x[np.isfinite(x)])  # np.median takes four times as long

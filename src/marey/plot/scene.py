@@ -10,6 +10,7 @@ from marey.anatomy.names import SIDES, side_of, without_subject
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
 from marey.numerics import Array, Bool, Float, Int
+from marey.numerics.robust import mean_where
 from marey.plot.primitives import Camera
 from marey.solution import Solution
 from marey.synth import Recording, Truth
@@ -195,9 +196,7 @@ def widest_view(
     """
     horizontal = points[..., :2]
     seen = np.isfinite(horizontal).all(axis=-1, keepdims=True)
-    count = np.maximum(seen.sum(axis=1, keepdims=True), 1)
-    horizontal = np.where(seen, horizontal, 0.0)
-    centroid = horizontal.sum(axis=1, keepdims=True) / count
+    centroid = mean_where(horizontal, seen, axis=1)[:, None]
     offset = np.where(seen, horizontal - centroid, 0.0)
     component = np.linalg.eigh(np.einsum("fpi,fpj->ij", offset, offset))[1][:, 1]
     if len(left) and len(right):

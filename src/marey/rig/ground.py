@@ -32,9 +32,6 @@ class GroundEstimate(GroundPlane):
     """Range of the heights of most still points, in metres: from the 10 % to the 90 %
     quantile."""
 
-    still_fraction: float
-    """Fraction of the frames in which the lowest point held still, 0 to 1."""
-
     extent: float
     """Median over frames of the height from the lowest to the highest point, in
     metres."""
@@ -87,7 +84,6 @@ def estimate_ground(take: Take) -> GroundEstimate | None:
     return GroundEstimate(
         height=float(low),
         spread=float(high - low),
-        still_fraction=len(still) / len(take.times),
         extent=extent,
     )
 

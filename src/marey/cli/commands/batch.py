@@ -85,21 +85,14 @@ class BatchArguments:
 
     def options(self) -> dict[str, Any]:
         """Return the fields of `BatchOptions`."""
-        return {
+        given = asdict(self)
+        patterns = given.pop("pattern")
+        return given | {
             "formats": tuple(filter(None, self.formats.split(","))),
-            "patterns": self.pattern,
-            "subject_from": self.subject_from,
+            "patterns": patterns,
             "subjects": str(self.subjects) if self.subjects else "",
-            "fit_takes": self.fit_takes,
-            "workers": self.workers,
-            "dask": self.dask,
-            "slurm": self.slurm,
-            "sbatch": self.sbatch,
             "memory": self.memory * MEGABYTE,
-            "seconds": self.seconds,
             "shard": _parse_shard(self.shard),
-            "resume": self.resume,
-            "retry": self.retry,
         }
 
 

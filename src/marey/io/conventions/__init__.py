@@ -14,7 +14,9 @@ from marey.errors import OptionError, check_choice
 from marey.io.conventions.rest import REST_POSES, change_rest_pose, rest_rotations
 from marey.motion import Motion
 from marey.numerics import Array, Float, geometry
+from marey.numerics.procrustes import points_seen
 from marey.numerics.resampling import frames_at_rate
+from marey.numerics.robust import mean_where
 from marey.options import Options, number
 from marey.report import Finding
 from marey.skeleton import Skeleton
@@ -194,10 +196,7 @@ def find_ground_translation(
     else:
         points = [p for t in takes for p in (t.points, t.T_world_sensor[..., :3, 3])]
         together = np.concatenate(points, axis=1) if points else np.zeros((0, 0, 3))
-        seen = np.asarray(np.isfinite(together).all(axis=2))
-        total = np.where(seen[..., None], together, 0.0).sum(axis=1)
-        with np.errstate(invalid="ignore"):
-            start = total / seen.sum(axis=1)[:, None]
+        start = mean_where(together, points_seen(together)[..., None], axis=1)
     heights = np.concatenate([p[..., 2].ravel() for p in points])
     start = start[np.isfinite(start).all(axis=1)]
     if not len(start):

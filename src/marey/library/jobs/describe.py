@@ -13,6 +13,7 @@ from marey.errors import FormatError, reason
 from marey.io import read
 from marey.io.file import hash_file
 from marey.numerics import Float, Int
+from marey.numerics.robust import mean_where
 from marey.numerics.thresholds import SAMPLE_FRAMES
 from marey.take import Take
 
@@ -111,8 +112,7 @@ def _distance_spread(
     for i in range(points.shape[1]):
         distance = np.linalg.norm(points - points[:, i : i + 1], axis=-1)
         known = np.isfinite(distance)
-        count = np.maximum(known.sum(axis=0), 1)
-        mean = np.where(known, distance, 0.0).sum(axis=0) / count
-        square = np.where(known, (distance - mean) ** 2, 0.0).sum(axis=0) / count
+        mean = mean_where(distance, known, default=0.0)
+        square = mean_where((distance - mean) ** 2, known, default=0.0)
         spread[i] = np.sqrt(square.mean())
     return spread

@@ -9,6 +9,7 @@ import numpy as np
 from marey.anatomy.names import split_subjects
 from marey.live.frame import MAX_NAMES, Frame
 from marey.numerics import Array, Float, Int
+from marey.numerics.robust import mean_where
 from marey.numerics.thresholds import MOTION_TIME_S
 from marey.take import Take
 
@@ -193,10 +194,8 @@ def _describe(block: Block, sizes: tuple[int, int]) -> Float[Array, " feature"]:
     a, b = _pairs(everything.shape[1])
     apart = np.linalg.norm(everything[:, a] - everything[:, b], axis=-1)
     seen = np.isfinite(apart)
-    count = seen.sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(seen, apart, 0.0).sum(axis=0) / count
-        square = np.where(seen, (apart - mean) ** 2, 0.0).sum(axis=0) / count
+    mean = mean_where(apart, seen)
+    square = mean_where((apart - mean) ** 2, seen)
     return np.concatenate([mean, np.sqrt(square)])
 
 

@@ -22,7 +22,9 @@ from marey.attach import (
 )
 from marey.calibration import CalibrateOptions, calibrate
 from marey.errors import OptionError
-from marey.numerics import Float, geometry
+from marey.numerics import geometry
+from marey.numerics.procrustes import points_seen
+from marey.numerics.robust import mean_where
 from marey.numerics.thresholds import MARKER_NOISE_M, MIN_POSE_POINTS
 from marey.pipeline.options import SolveOptions, session_numbers
 from marey.pipeline.reporting.compare_subjects import skeleton_differs
@@ -191,18 +193,9 @@ def _mean_marker_offsets(skeleton: Skeleton, take: Take) -> Skeleton:
     T = motion.T_world_joint()[:, skeleton.marker_joint[seen]]
     local = geometry.apply(geometry.inverse(T), take.points[:, column[seen]])
     offset = skeleton.marker_offset.copy()
-    offset[seen] = _mean_where_known(local, offset[seen])
+    known = points_seen(local)[..., None]
+    offset[seen] = mean_where(local, known, default=offset[seen])
     return replace(skeleton, marker_offset=offset)
-
-
-def _mean_where_known(
-    local: Float[np.ndarray, "frame marker 3"], default: Float[np.ndarray, "marker 3"]
-) -> Float[np.ndarray, "marker 3"]:
-    """Return the mean over time of each marker; the default if it is never known."""
-    known = np.isfinite(local).all(axis=-1)
-    total = np.where(known[..., None], local, 0.0).sum(axis=0)
-    count = known.sum(axis=0)[:, None]
-    return np.where(count > 0, total / np.maximum(count, 1), default)
 
 
 # --- findings -------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -114,13 +115,7 @@ class LiveFeed:
                 "learning": self.stream.is_learning,
                 "virtual": self.stream.is_virtual,
                 "joints": [
-                    {
-                        "subject": name,
-                        "joint": joint.joint,
-                        "state": joint.state,
-                        "fraction": joint.fraction,
-                        "advice": joint.advice,
-                    }
+                    {"subject": name} | asdict(joint)
                     for name, joints in assess_subjects(self._readiness, self._subjects)
                     for joint in joints
                 ],

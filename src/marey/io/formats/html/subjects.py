@@ -1,7 +1,7 @@
 """Subjects of a scene: their bones, how they move, and how far to trust them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -183,10 +183,7 @@ def encode_motion(
             if marker >= 0
         ],
         "sensors": _encode_null_models(skeleton, take.sensor_names if take else ()),
-        "contacts": [
-            {"joint": c.joint, "start": c.start, "end": c.end, "anchor": c.anchor}
-            for c in motion.contacts
-        ],
+        "contacts": [asdict(contact) for contact in motion.contacts],
     }
 
 
