@@ -29,7 +29,7 @@ from marey.pipeline.stages.person_prior import (
 )
 from marey.report import Finding, mark_name
 from marey.rig import build_skeletons, name_bodies
-from marey.segmentation import segment
+from marey.segmentation import Candidate, segment
 from marey.segmentation.body_poses import divide_bodies, make_bodies, merge_bodies
 from marey.segmentation.methods.overlap import default_names
 from marey.topology import MAX_DOUBTFUL_SPACING
@@ -497,6 +497,24 @@ def test_people_who_exercise_on_the_spot_are_no_animal():
     assert (person[below] == person[tree.parent[below]]).all()
 
 
+class TriedBodies:
+    """Candidates of several clusterings, and those after one change."""
+
+    def __init__(self, *candidates, changed=()):
+        self.candidates, self.changes = candidates, changed
+
+    def of_clusterings(self):
+        return self.candidates
+
+    def changed(self, takes, without, *, merged):
+        return [one for one in self.changes if one.change not in without]
+
+
+def join_pairs(takes):
+    fits = marey.fit_joints(takes[0])
+    return takes, fits, marey.infer_tree(fits)
+
+
 @pytest.mark.parametrize(
     ("part", "whole"), [("Leg", "Hips"), ("RightLowerLeg", "RightUpperLeg")]
 )
@@ -512,18 +530,40 @@ def test_of_clusterings_that_agree_as_well_the_one_that_makes_a_person_is_taken(
     target = np.arange(len(names))
     target[[part in name for name in names]] = names.index(whole)
 
-    def join(takes):
-        fits = marey.fit_joints(takes[0])
-        return takes, fits, marey.infer_tree(fits)
-
     coarse = merge_bodies((bodies,), target)
-    found = join(coarse)
-    tried = [(0.91, coarse), (0.9, (bodies,))]
-    chosen, _, _ = prefer_person(found, coarse, tried, join)
+    found = join_pairs(coarse)
+    tried = TriedBodies(Candidate(0.91, coarse), Candidate(0.9, (bodies,)))
+    chosen, _, _ = prefer_person(found, coarse, tried, join_pairs)
     assert (chosen[0].marker_body == bodies.marker_body).all()
     assert [f.code for f in chosen[0].findings].count("bodies-chosen") == 1
     person = (bodies,), joints, tree
-    assert prefer_person(person, (bodies,), tried, join) is person
+    assert prefer_person(person, (bodies,), tried, join_pairs) is person
+
+
+@pytest.mark.parametrize(("agreement", "is_changed"), [(0.9, True), (0.1, False)])
+def test_a_person_that_lacks_a_part_takes_it_from_another_clustering(
+    performer, agreement, is_changed
+):
+    """No clustering is right as a whole; a change that agrees badly is not made."""
+    take, bodies, _, _ = performer
+    names = true_names(take, bodies)
+
+    def without(*parts):
+        target = np.arange(len(names))
+        for part in parts:
+            target[names.index(part)] = names.index(part.replace("Lower", "Upper"))
+        return merge_bodies((bodies,), target) if parts else (bodies,)
+
+    both, left = without("LeftLowerLeg", "RightLowerLeg"), without("LeftLowerLeg")
+    changed = [
+        Candidate(agreement, left, b"right"),
+        Candidate(agreement, without(), b"all"),
+    ]
+    tried = TriedBodies(Candidate(0.91, both), changed=changed)
+    found = join_pairs(both)
+    chosen, _, _ = prefer_person(found, both, tried, join_pairs)
+    expected = bodies if is_changed else both[0]
+    assert (chosen[0].marker_body == expected.marker_body).all()
 
 
 def test_bodies_in_pieces_far_apart_are_divided_and_others_are_not(performer):

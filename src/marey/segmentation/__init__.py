@@ -7,7 +7,7 @@ file in `methods` (see `marey.segmentation.contract`) and one line in `REGISTRY`
 marker set is one TOML file in `marker_sets`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import overload
@@ -19,6 +19,8 @@ from marey.report import Finding
 from marey.segmentation.body_poses import divide_bodies as divide_bodies
 from marey.segmentation.body_poses import mean_log_odds as mean_log_odds
 from marey.segmentation.body_poses import merge_bodies as merge_bodies
+from marey.segmentation.candidates import Candidate as Candidate
+from marey.segmentation.candidates import CandidateBodies as CandidateBodies
 from marey.segmentation.clusters.model_selection import (
     cluster_markers as cluster_markers,
 )
@@ -35,7 +37,6 @@ from marey.segmentation.contract import SegmentationTask, Suitability
 from marey.segmentation.labels.label_check import (
     labels_contradict_motion as labels_contradict_motion,
 )
-from marey.segmentation.methods import overlap
 from marey.segmentation.methods.sensors import recognise_program
 from marey.segmentation.sensors_on_bodies import attach_sensors as attach_sensors
 from marey.segmentation.template import Template as Template
@@ -124,21 +125,6 @@ def segment(
     if isinstance(takes, Take):
         return found[0]
     return with_unused_takes(with_common_bodies(found), task.takes, unused)
-
-
-def candidate_bodies(
-    takes: Sequence[Take],
-) -> Iterator[tuple[float, tuple[Bodies, ...]]]:
-    """Return the bodies of unlabelled markers by each clustering that "overlap" tries.
-
-    Each with its mean agreement with all of them (adjusted Rand index), the first with
-    an advantage. None if several subjects are stated.
-    """
-    task = SegmentationTask(tuple(take.measured for take in takes))
-    unused = find_unused_takes(task, "overlap")
-    for agreement, found in overlap.candidate_bodies(task.without(unused)):
-        used = with_common_bodies(found)
-        yield agreement, with_unused_takes(used, task.takes, unused)
 
 
 def _find_bodies(

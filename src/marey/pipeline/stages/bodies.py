@@ -43,7 +43,7 @@ from marey.pipeline.stages.several_takes import (
 from marey.pipeline.stages.two_kinds import JoinedBodies, match_sensor_takes
 from marey.report import Finding, mark_name
 from marey.rig import name_bodies
-from marey.segmentation import candidate_bodies, segment, with_common_bodies
+from marey.segmentation import CandidateBodies, segment, with_common_bodies
 from marey.take import Take
 from marey.topology import (
     cut_unseen_joints,
@@ -204,7 +204,7 @@ def _prefer_person(
     def join(bodies: tuple[Bodies, ...]) -> JoinedBodies:
         return _join_pieces(bodies, fit_pair_joints(bodies, options), options)
 
-    candidates = candidate_bodies([one.take for one in segmented])
+    candidates = CandidateBodies([one.take for one in segmented])
     return prefer_person(found, segmented, candidates, join)
 
 

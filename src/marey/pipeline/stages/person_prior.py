@@ -5,8 +5,9 @@ whose skin moves mislead the motion. Where it leaves a choice, the one that fits
 person better is taken.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from marey.report import Finding
 from marey.rig import anonymous_figures
 from marey.segmentation import (
     CLEAR_LOG_ODDS,
+    Candidate,
     divide_bodies,
     mean_log_odds,
     merge_bodies,
@@ -40,24 +42,49 @@ outweighs. Higher prefers bodies that make a person; from 0.005 to 0.03 joints a
 hardly change. Chosen with whole groups of 58 recordings left out (docs/bodies.md)."""
 
 
+@runtime_checkable
+class Candidates(Protocol):
+    """Bodies that the motion supports almost equally well."""
+
+    def of_clusterings(self) -> Iterable[Candidate]:
+        """Return the bodies of all clusterings, those of largest agreement first."""
+
+    def changed(
+        self, takes: tuple[Bodies, ...], without: Collection[bytes], *, merged: bool
+    ) -> Iterable[Candidate]:
+        """Return the bodies after each change of one part: see `CandidateBodies`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Choice:
+    """Bodies that a clustering supports."""
+
+    segmented: tuple[Bodies, ...]
+    """The bodies before pieces of a person were merged."""
+
+    joined: JoinedBodies
+    score: float
+    """Mean agreement with all clusterings less the price of the naming cost."""
+
+
 def prefer_person(
     found: JoinedBodies,
     segmented: tuple[Bodies, ...],
-    candidates: Iterable[tuple[float, tuple[Bodies, ...]]],
+    candidates: Candidates,
     join: Callable[[tuple[Bodies, ...]], JoinedBodies],
 ) -> JoinedBodies:
-    """Return the bodies found, or those of another clustering that make a person.
+    """Return the bodies found, or those of other clusterings that make a person.
 
     Others are tried only if some body found has no name, or if a person found lacks a
     part. Each clustering that makes a person, a whole one if all bodies found have
     names, counts by its agreement less a price for its naming cost; the best is taken
-    if it counts more than the bodies found.
+    if it counts more than the bodies found. Then groups of markers are divided as by
+    another clustering as long as that counts more, until a person is whole.
 
     Args:
         found: Bodies with joints and tree.
         segmented: The same bodies before pieces were merged.
-        candidates: Bodies of the clusterings that were tried, with their agreement, the
-            largest first.
+        candidates: Bodies of the clusterings that were tried, with their agreement.
         join: Returns bodies with joints and tree.
     """
     if _are_whole(_figures_and_names(*found)):
@@ -65,23 +92,69 @@ def prefer_person(
     divided = _divide_people(found, join)
     if divided is not found and _are_whole(_figures_and_names(*divided)):
         return divided
-    found, tried = divided, list(candidates)
-    is_person = (
-        _has_whole_person if _are_named(_figures_and_names(*found)) else _has_person
-    )
-    is_same = [_same_bodies(bodies, segmented) for _, bodies in tried]
+    found, tried = divided, list(candidates.of_clusterings())
+    is_same = [_same_bodies(one.takes, segmented) for one in tried]
     if sum(is_same) != 1:
         return found
-    best, best_score = found, tried[is_same.index(True)][0] - _naming_price(found)
-    for same, (agreement, bodies) in zip(is_same, tried, strict=True):
+    agreement = tried[is_same.index(True)].agreement
+    first = _Choice(segmented, found, agreement - _naming_price(found))
+    is_named = _are_named(_figures_and_names(*found))
+    is_person = _has_whole_person if is_named else _has_person
+    others = [one for one, same in zip(tried, is_same, strict=True) if not same]
+    best, _ = _best_person(first, others, join, is_person)
+    best = _change_parts(best, candidates, join)
+    if best is first:
+        return found
+    return _report_choice(best.joined[0], len(tried)), *best.joined[1:]
+
+
+def _best_person(
+    first: _Choice,
+    candidates: Iterable[Candidate],
+    join: Callable[[tuple[Bodies, ...]], JoinedBodies],
+    is_person: Callable[[JoinedBodies], bool],
+) -> tuple[_Choice, set[bytes]]:
+    """Return the first choice, or the candidate of highest score that is a person.
+
+    Also the changes of candidates that are no better than the first choice.
+    """
+    best, useless = first, set()
+    for agreement, bodies, change in candidates:
         # The price is never negative.
-        if same or agreement <= best_score:
+        if agreement <= best.score:
             continue
         joined = join(bodies)
         score = agreement - _naming_price(joined)
-        if score > best_score and is_person(joined):
-            best, best_score = joined, score
-    return best if best is found else (_report_choice(best[0], len(tried)), *best[1:])
+        if score <= first.score or not is_person(joined):
+            useless.add(change)
+        elif score > best.score:
+            best = _Choice(bodies, joined, score)
+    return best, useless
+
+
+def _change_parts(
+    choice: _Choice,
+    candidates: Candidates,
+    join: Callable[[tuple[Bodies, ...]], JoinedBodies],
+) -> _Choice:
+    """Return the choice with those parts of other clusterings that make it score more.
+
+    Greedy ascent: each step makes the change of largest gain; one that was of no use is
+    not tried again. A whole person stays whole, and two bodies become one only if there
+    is no person.
+    """
+    useless: set[bytes] = set()
+    while not _are_whole(_figures_and_names(*choice.joined)):
+        is_whole = _has_whole_person(choice.joined)
+        changed = candidates.changed(
+            choice.segmented, useless, merged=not _has_person(choice.joined)
+        )
+        is_person = _has_whole_person if is_whole else _has_person
+        best, more = _best_person(choice, changed, join, is_person)
+        if best is choice:
+            break
+        choice, useless = best, useless | more
+    return choice
 
 
 def _divide_people(

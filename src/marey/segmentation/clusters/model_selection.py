@@ -21,6 +21,7 @@ from marey.segmentation.clusters.cross_validation import (
 )
 from marey.segmentation.clusters.overlap import overlapping_bodies, owning_bodies
 from marey.segmentation.clusters.pair_statistics import (
+    CLEAR_LOG_ODDS,
     INTERCEPT,
     MIN_GAIN,
     WHITE_MEDIAN_FRAMES,
@@ -157,7 +158,8 @@ def _clusterings(stats: PairStats, errors: PredictionErrors) -> Iterator[Cluster
     """Return two overlapping clusterings and a spectral one."""
     for intercept in (INTERCEPT, INTERCEPT + LARGER_BODIES):
         yield _overlapping(stats, intercept, errors)
-    yield _disjoint(stats, spectral_labels(stats, neighbour=SCALE_NEIGHBOUR))
+    labels = spectral_labels(stats, neighbour=SCALE_NEIGHBOUR)
+    yield _divide_unconnected(_disjoint(stats, labels), stats)
 
 
 def _overlapping(
@@ -168,6 +170,20 @@ def _overlapping(
     owning, owner = np.unique(owning_bodies(members, odds), return_inverse=True)
     members = members[owning]
     return Clustering(members, owner, log_odds(stats, members))
+
+
+def _divide_unconnected(found: Clustering, stats: PairStats) -> Clustering:
+    """Return the bodies, in pieces where no chain of pairs connects them.
+
+    A pair connects unless its log odds are clear against one body. Spectral clustering
+    has no markers that are alone, so it puts those that jump to any body.
+    """
+    from scipy.sparse.csgraph import connected_components  # slow to import
+
+    together = found.owner[:, None] == found.owner
+    connects = together & stats.is_known & (found.log_odds > -CLEAR_LOG_ODDS)
+    n_pieces, piece = connected_components(connects)
+    return found if n_pieces == len(found.members) else _disjoint(stats, piece)
 
 
 def _disjoint(stats: PairStats, labels: Int[Array, " marker"]) -> Clustering:

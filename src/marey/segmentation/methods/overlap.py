@@ -1,6 +1,6 @@
 """Bodies of unlabelled markers by the distances that they keep, over all takes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -11,13 +11,7 @@ from marey.numerics.robust import logistic
 from marey.numerics.thresholds import MIN_SAMPLES
 from marey.report import Finding
 from marey.segmentation.body_poses import make_bodies
-from marey.segmentation.clusters.cross_validation import is_dense
-from marey.segmentation.clusters.model_selection import (
-    Clustering,
-    cluster_markers,
-    mean_agreement,
-    try_clusterings,
-)
+from marey.segmentation.clusters.model_selection import Clustering, cluster_markers
 from marey.segmentation.clusters.pair_statistics import (
     Members,
     members_of_labels,
@@ -80,38 +74,10 @@ def bodies_from_clusters(task: SegmentationTask, method: str) -> tuple[Bodies, .
         )
         for subject, markers in groups.items()
     }
-    return _make_bodies(task, groups, clusterings, findings)
+    return bodies_of_clusterings(task, groups, clusterings, findings)
 
 
-def candidate_bodies(
-    task: SegmentationTask,
-) -> Iterator[tuple[float, tuple[Bodies, ...]]]:
-    """Return the bodies of all clusterings that are tried, with their mean agreement.
-
-    Equal ones are returned once, those of largest agreement first. None if several
-    subjects are stated, or if bodies are dense: the leave-one-out error has chosen.
-    """
-    takes, stats = task.marker_takes, task.pair_stats
-    kept, findings = select_markers(takes, stats)
-    groups = group_by_subject(takes[0], kept)
-    if len(groups) > 1:
-        return
-    points = [take.points[:, kept] for take in takes]
-    tried = try_clusterings(points, stats.select(kept))
-    agreement = mean_agreement(tried)
-    order = np.argsort(-agreement, kind="stable").tolist()
-    if is_dense(tried[order[0]].owner):
-        return
-    yielded: set[bytes] = set()
-    for i in order:
-        pairs = (tried[i].owner[:, None] == tried[i].owner).tobytes()
-        if pairs not in yielded:
-            yielded.add(pairs)
-            bodies = _make_bodies(task, groups, {"": tried[i]}, findings)
-            yield float(agreement[i]), bodies
-
-
-def _make_bodies(
+def bodies_of_clusterings(
     task: SegmentationTask,
     groups: Mapping[str, Int[Array, " own"]],
     clusterings: Mapping[str, Clustering],
