@@ -7,6 +7,7 @@ import pytest
 
 import marey
 from marey.anatomy.names import mirror_name
+from marey.joints import fit_joints, joint_findings
 from marey.segmentation import segment
 from marey.segmentation.labels.match import recognise_marker_set
 
@@ -148,3 +149,20 @@ def test_three_markers_that_nothing_names_and_no_body_moves_with_are_a_prop(exer
     assert len(set(bodies.marker_body[41:].tolist())) == 1
     assert bodies.shared[41:].sum() == 3
     assert bodies.names[bodies.marker_body[41]] == "body16"
+
+
+def test_outputs_of_a_model_are_no_prop(exercise):
+    """UNK1 is the upper neck of a model here, whatever it is elsewhere."""
+    cloud = np.random.default_rng(6).normal(size=(exercise.n_frames, 30, 3))
+    points = np.concatenate([ball(exercise, 3), cloud], axis=1)
+    outputs = [f"QXZ{i}J" for i in range(30)]
+    take = with_points(exercise, points, ["UNK1", "UNK2", "UNK3", *outputs])
+    bodies = segment(take, method="labels")
+    assert (bodies.marker_body[41:] == -1).all()
+
+
+def test_a_ball_that_is_thrown_is_no_misread_sensor(exercise):
+    take = with_points(exercise, ball(exercise, 3), ("Ball1", "Ball2", "Ball3"))
+    bodies = segment(take, method="labels")
+    codes = {finding.code for finding in joint_findings(bodies, fit_joints(bodies))}
+    assert not codes & {"body-loose", "pair-unseen"}

@@ -33,20 +33,19 @@ def names_with_sides(
         take: The recording.
         members: Markers of each body.
     """
-    in_trunk = {
-        i for body, some in members.items() if not limb_of(body) for i in some
-    } - {i for body, some in members.items() if limb_of(body) for i in some}
-    left = _left_of_trunk(take, sorted(in_trunk))
+    limbs = [[body for body in limb if body in members] for limb in (vrm.ARM, vrm.LEG)]
+    if not any(limbs):
+        return {}
+    on_limbs = {i for body, some in members.items() if limb_of(body) for i in some}
+    on_trunk = set().union(*members.values()) - on_limbs
+    left = _left_of_trunk(take, sorted(on_trunk))
+    if left is None:
+        return {}
     names: dict[str, str] = {}
-    for limb in (vrm.ARM, vrm.LEG):
-        inner = next((body for body in limb if body in members), "")
-        if inner and left is not None:
-            direction, middle = left
-            own = sorted(set(members[inner]) - in_trunk)
-            side = _clear_side(take.points[:, own], direction, middle)
-            kind = limb_of(inner)
-            some = [b for b in members if limb_of(b) == kind] if side else []
-            names |= {body: side + body for body in some}
+    for inner in (limb[0] for limb in limbs if limb):
+        side = _clear_side(take.points[:, sorted(members[inner])], *left)
+        some = [body for body in members if limb_of(body) == limb_of(inner)]
+        names |= {body: side + body for body in some if side}
     return names
 
 

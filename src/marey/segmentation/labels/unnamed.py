@@ -24,8 +24,8 @@ def unnamed_markers(
 ) -> list[int]:
     """Return the markers that no label places, and that may be on a performer or prop.
 
-    They are numbers in place of names, and names that nobody knows if most labels are
-    known: otherwise these are the outputs of a model. Markers of other subjects and
+    They are numbers in place of names, and names that nobody knows. None if most names
+    are not known: then they are the outputs of a model. Markers of other subjects and
     duplicates are left out.
 
     Args:
@@ -34,15 +34,15 @@ def unnamed_markers(
         used: Markers whose bodies are known.
         explained: Fraction of the names that are known.
     """
+    if explained < MIN_MATCHED_FRACTION:
+        return []
     performers = {"", *(take.subjects[i] for i in used)}
     n_seen = take.seen.sum(axis=0)
     often = n_seen >= FEW * take.n_frames
 
     def is_unnamed(label: str) -> bool:
-        if not is_name(label):
-            return True
-        is_unread = not bodies_of_label(label) and not names_no_body(label)
-        return is_unread and explained >= MIN_MATCHED_FRACTION
+        is_known = bool(bodies_of_label(label)) or names_no_body(label)
+        return not is_name(label) or not is_known
 
     others = sorted(set(np.flatnonzero(often).tolist()) - set(used))
     own = [i for i in others if take.subjects[i] in performers]

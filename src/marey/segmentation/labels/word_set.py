@@ -35,19 +35,18 @@ def word_set(labels: Mapping[str, str]) -> MarkerSet | None:
     """Return the bodies that the words of a subject's labels name.
 
     Labels with an ambiguous word are left to the motion, see `bodies_by_motion`. None
-    unless words are understood in most labels, or if the labels are names of joints.
+    unless words are clear in most labels, or if the labels are names of joints.
     Fingers of three points or more are chains of joints, which words cannot divide.
 
     Args:
         labels: The labels as they are written, by their normalised spelling.
     """
     readings = _without_finger_chains(bodies_of_labels(labels))
-    n_read = sum(map(bool, readings.values()))
     is_animal = any(map(names_an_animal, labels.values()))
     are_joints = are_joint_names(parse_joint_names(list(labels.values())))
-    if 2 * n_read <= len(labels) or is_animal or are_joints:
-        return None
     clear = {label: found[0] for label, found in readings.items() if len(found) == 1}
+    if 2 * len(clear) <= len(labels) or is_animal or are_joints:
+        return None
     return _make_set(_merge_small_clusters(clear))
 
 
