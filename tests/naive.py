@@ -6,6 +6,7 @@ from itertools import combinations, pairwise, product
 import numpy as np
 from scipy.linalg import expm
 from scipy.optimize import least_squares
+from scipy.spatial.transform import Rotation, Slerp
 from scipy.stats import chi2
 
 
@@ -724,3 +725,20 @@ def ground_heights(time, contacts, T_world_foot, tip):
             ]
             ground[run] = np.median(on_run)
     return ground
+
+
+def midpoints(q, is_weak, walk):
+    """Rotations by frame, with midpoints of the frames beside in place of weak ones.
+
+    Where the chord from a rotation to its midpoint is more than a standard deviation
+    of the random walk; only of frames with any.
+    """
+    frames = {}
+    for f in range(1, len(q) - 1):
+        for i in range(q.shape[1]):
+            three = Rotation.from_quat(np.roll(q[f - 1 : f + 2, i], -1, axis=1))
+            middle = Slerp([0.0, 1.0], three[[0, 2]])(0.5)
+            chord = 2.0 * np.sin(0.5 * (three[1].inv() * middle).magnitude())
+            if is_weak[f, i + 1] and chord > walk[i + 1] ** -0.5:
+                frames.setdefault(f, q[f].copy())[i] = np.roll(middle.as_quat(), 1)
+    return frames

@@ -6,7 +6,7 @@ import numpy as np
 
 from marey.numerics.arrays.new_kernel import empty
 from marey.numerics.jit import lean, njit
-from marey.numerics.vector3_kernel import copy_rows, sum_products
+from marey.numerics.vector3_kernel import copy_rows, set_values, sum_products
 
 
 @lean
@@ -27,6 +27,19 @@ def _write_midpoint(before, now, after, middle):
     return 4.0 * (1.0 - cosine * cosine / square)
 
 
+@lean
+def _write_path(q, f, information, prior, walk, middle, path):
+    """Write the rotations of a frame; return how many are midpoints."""
+    count = 0
+    for i in range(q.shape[1]):
+        if information[i + 1] < prior[i + 1]:
+            square = _write_midpoint(q[f - 1, i], q[f, i], q[f + 1, i], middle)
+            if walk[i + 1] * square > 1.0:
+                set_values(path[i], middle)
+                count += 1
+    return count
+
+
 @njit(cache=True, nogil=True)
 def write_midpoints(q, information, prior, walk, path, is_far):
     """Write rotations with midpoints in place of weak ones that are far from them.
@@ -37,18 +50,10 @@ def write_midpoints(q, information, prior, walk, path, is_far):
         prior: Information of the prior on the blocks; a node with less is weak.
         walk: Information on a rotation between two, of the random walk, by block. Far
             is more than one standard deviation of it.
-        path: Gets the rotations of the frames with a midpoint.
-        is_far: Gets whether a frame has one; neither the first nor the last.
+        path: Gets the rotations of all frames but the first and the last.
+        is_far: Gets whether a frame has a midpoint; neither the first nor the last.
     """
     middle = empty(4)
     for f in range(1, len(q) - 1):
-        is_far[f] = False
-        for i in range(q.shape[1]):
-            if information[f, i + 1] < prior[i + 1]:
-                square = _write_midpoint(q[f - 1, i], q[f, i], q[f + 1, i], middle)
-                if walk[i + 1] * square > 1.0:
-                    if not is_far[f]:
-                        copy_rows(q[f], path[f])
-                    is_far[f] = True
-                    for k in range(4):
-                        path[f, i, k] = middle[k]
+        copy_rows(q[f], path[f])
+        is_far[f] = _write_path(q, f, information[f], prior, walk, middle, path[f]) > 0

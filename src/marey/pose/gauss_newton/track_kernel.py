@@ -277,6 +277,8 @@ def track_frame(problem, seen, state, settings, path, out, info, scratch):
     keep_apart()
     _, targets, work = problem
     unseen = state.frames_unseen
+    if settings.given_start:  # the frame before is another matter
+        fill(work.prior_share, 1.0)
     _begin_frame(state, settings, path, scratch, out)
     weight, cost, steps = total_weight_seen(targets, seen[0], seen[1]), 0.0, 0
     if weight > 0.0 or settings.given_start:

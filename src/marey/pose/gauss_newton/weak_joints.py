@@ -73,17 +73,18 @@ def smooth_weak_joints(
 def _variance_ratio(
     fit: "GaussNewtonSolver", recording: Recording, trace: PoseTrace
 ) -> float:
-    """Return the variance of residuals over that which weights assume, at least 1.
+    """Return the variance of residuals over that which weights assume.
 
-    The reduced chi-square of a frame, in the median of the frames.
+    The reduced chi-square of a frame, in the median. Where a frame has fewer
+    coordinates than unknowns, all of them count as free, which is a lower bound.
     """
     points, sensors = recording
     n_markers = np.isfinite(points[:, fit.matches.column, 0]).sum(axis=1)
     n_sensors = np.isfinite(sensors[:, fit.matches.sensor_column, 0, 0]).sum(axis=1)
     n_unknowns = 3 + np.where(fit.nodes.tree.is_hinge, 1, 3).sum()
-    freedom = 3 * n_markers + 6 * n_sensors - n_unknowns
-    ratio = trace.info[freedom > 0, 0] / freedom[freedom > 0]
-    return max(float(np.median(ratio)), 1.0) if len(ratio) else 1.0
+    n_seen = 3 * n_markers + 6 * n_sensors
+    freedom = np.where(n_seen > n_unknowns, n_seen - n_unknowns, n_seen)
+    return float(np.median(trace.info[n_seen > 0, 0] / freedom[n_seen > 0]))
 
 
 def _with_cauchy_weights(
