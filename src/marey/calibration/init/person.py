@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.anatomy.landmarks import Landmarks
+from marey.anatomy.limb_roll import MIN_COSINE
 from marey.anatomy.names import (
     CHEST,
     LOWER_ARM,
@@ -21,11 +22,14 @@ from marey.anatomy.names import (
     both_sides,
 )
 from marey.anatomy.whole_person import insert_joint
+from marey.calibration.hinges import main_axes
 from marey.calibration.init.joint_regression import (
+    LANDMARK_SD_M,
     JointRegression,
     ReferencePose,
     regress_joints,
 )
+from marey.calibration.init.place_on_axis import move_to_middle, place_on_axis
 from marey.calibration.init.poses import initial_poses
 from marey.calibration.init.reference_frame import candidate_frames
 from marey.calibration.model import (
@@ -244,10 +248,16 @@ def _with_priors(
 ) -> Initialisation:
     """Return the initialisation: regressed parameters with priors around them."""
     initial, pose, axes, order = regressed
+    knees = _bare_knee_axes(person, initial, pose)
+    for knee, axis in knees.items():
+        initial = move_to_middle(initial, knee, axis)
     model, m = initial.model, initial.marker_offset[0]
     prior = Prior(model)
     prior.add_gauge_constraints(m, person.seen[0])
     _add_landmark_priors(prior, initial, pose, axes, order, person.seen)
+    for knee, axis in knees.items():
+        middle = place_on_axis(initial, knee, axis).terms
+        prior.add(middle, np.zeros(1), LANDMARK_SD_M)
     add_symmetry_and_proportions(prior, mirror=True)
     for n in range(len(model.axes)):
         prior.add_axis_prior(n, initial, AXIS_SD_RAD)
@@ -261,6 +271,22 @@ def _with_priors(
         landmark_joints=known,
         fits_center_motion=bool(known),
     )
+
+
+def _bare_knee_axes(
+    person: CalibrationProblem, initial: ModelParameters, pose: ReferencePose
+) -> dict[int, Float[Array, "2 3"]]:
+    """Return the axes of knees without landmarks, in thigh and shank.
+
+    Of a leg that hardly bends it can be any axis: one that does not point to the side
+    is left out.
+    """
+    bare = [initial.model.index(name) for name in both_sides(LOWER_LEG)]
+    bare = [i for i in bare if i > 0 and initial.model.names[i] not in pose.joints]
+    if not bare:
+        return {}
+    found = main_axes(replace(person, parameters=initial), bare)
+    return {i: x for i, x in found.items() if np.abs(x[:, 1]).min() > MIN_COSINE}
 
 
 def _add_landmark_priors(

@@ -17,12 +17,12 @@ from marey.anatomy.names import LOWER_LEG, both_sides
 from marey.calibration.hinges import SingleAxis, main_axes
 from marey.calibration.init.generic import FREE_AXIS_SD_RAD, weak_prior
 from marey.calibration.init.joint_regression import ALONG_LINE_SD_M
+from marey.calibration.init.place_on_axis import place_on_axis
 from marey.calibration.model import (
     KNEE_CENTER_SD_M,
     MECHANICAL_HINGE_SD_RAD,
     MIN_NOISE_M,
     MIN_SKIN_NOISE_M,
-    SOFT_HINGE_SD_RAD,
     AxisConstraint,
     KinematicModel,
     ModelParameters,
@@ -97,7 +97,7 @@ def init_unlabelled_person(
     for terms in between:
         prior.add(terms, np.zeros(1), ALONG_LINE_SD_M["knee"])
     sd = dict.fromkeys((axis.child for axis in axes), JOINT_SD_M)
-    sd |= {axis.child: _place_on_axis(prior, parameters, axis) for axis in hinges}
+    sd |= {axis.child: _hold_on_axis(prior, parameters, axis) for axis in hinges}
     undetermined = {
         axis.child: sd[axis.child] * axis.direction[:, None] for axis in axes
     }
@@ -150,26 +150,11 @@ def _is_in_limb(model: KinematicModel, child: int) -> bool:
     return parent > 0 and model.children(parent) == [child]
 
 
-def _place_on_axis(
-    prior: Prior, parameters: ModelParameters, axis: SingleAxis
-) -> float:
-    r"""Add where a joint of a limb is on its axis; return the sd of that, in metres.
+def _hold_on_axis(prior: Prior, parameters: ModelParameters, axis: SingleAxis) -> float:
+    """Add where a joint of a limb is on its axis; return the sd of that, in metres.
 
-    It is at the mean of the n places nearest to the joint before and, if there is one,
-    to the joint after. With the standard deviation :math:`\kappa` of the angle of axis
-    and bone from 90 degrees, distances d of these joints from the axis and their places
-    p along it, its variance is
-
-    .. math:: \frac{\kappa^2}{n^2} \sum d^2 + \mathrm{var}(p)
+    It is that of the middle of its neighbours, with half their distance along the axis.
     """
-    o, column = parameters.joint_offset, parameters.model.columns.joint_offset
-    along = {axis.child: -axis.direction[0]}
-    if len(after := parameters.model.children(axis.child)) == 1:
-        along[after[0]] = axis.direction[1]
-    n = len(along)
-    terms = [(column[joint], row[None] / n) for joint, row in along.items()]
-    prior.add(terms, np.zeros(1), GAUGE_SD_M, constraint=True)
-    place = np.array([row @ o[joint] for joint, row in along.items()])
-    square = float(np.sum(o[[*along]] ** 2) - place @ place)
-    across = SOFT_HINGE_SD_RAD / n * np.sqrt(max(square, 0.0))
-    return float(np.hypot(across, np.std(place)))
+    place = place_on_axis(parameters, axis.child, axis.direction)
+    prior.add(place.terms, np.zeros(1), GAUGE_SD_M, constraint=True)
+    return float(np.hypot(place.sd, np.std(place.neighbours)))
