@@ -134,9 +134,9 @@ def at_rate(rate):
 
 REFUSED = {
     "no frames": (first(0), "found 0 frames"),
-    "nothing but 1e30": (every(1e30), "found (0 markers seen|no pose)"),
-    "nothing but inf": (every(np.inf), "found (0 markers seen|no pose)"),
-    "nothing but NaN": (every(np.nan), "found (0 markers seen|no pose)"),
+    "nothing but 1e30": (every(1e30), "found (0 markers seen|sensors without positions)"),
+    "nothing but inf": (every(np.inf), "found (0 markers seen|sensors without positions)"),
+    "nothing but NaN": (every(np.nan), "found (0 markers seen|sensors without positions)"),
     "nothing but zeros": (every(0.0), "found all in one position"),
 }
 DOUBTED = {
