@@ -132,11 +132,21 @@ def at_rate(rate):
     return lambda take: replace(take, rate=rate)
 
 
+NOTHING = "found (0 markers seen|sensors without positions)"
 REFUSED = {
     "no frames": (first(0), "found 0 frames"),
-    "nothing but 1e30": (every(1e30), "found (0 markers seen|no pose)"),
-    "nothing but inf": (every(np.inf), "found (0 markers seen|no pose)"),
-    "nothing but NaN": (every(np.nan), "found (0 markers seen|no pose)"),
+    "nothing but 1e30": (
+        every(1e30),
+        NOTHING,
+    ),
+    "nothing but inf": (
+        every(np.inf),
+        NOTHING,
+    ),
+    "nothing but NaN": (
+        every(np.nan),
+        NOTHING,
+    ),
     "nothing but zeros": (every(0.0), "found all in one position"),
 }
 DOUBTED = {

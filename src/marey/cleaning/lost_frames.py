@@ -1,5 +1,7 @@
 """Frames that are missing from a recording: everything jumps at once."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from marey.cleaning.options import CleanOptions
@@ -9,8 +11,8 @@ from marey.cleaning.outliers.runs import (
     local_median,
     step_deviation,
 )
-from marey.numerics import Array, Bool
-from marey.numerics.thresholds import MIN_POSE_POINTS, MOST
+from marey.numerics import Array, Bool, Float
+from marey.numerics.thresholds import FRAMES_PER_CHUNK, MIN_POSE_POINTS, MOST
 from marey.report import Finding
 from marey.take import Take
 
@@ -29,7 +31,8 @@ def report_lost_frames(take: Take, options: CleanOptions | None = None) -> Take:
     jumps = np.flatnonzero(_all_jump(take, options or CleanOptions())) + 1
     if not len(jumps):
         return take
-    size = np.linalg.norm(np.diff(take.positions, axis=0)[jumps - 1], axis=-1)
+    positions = take.positions
+    size = np.linalg.norm(positions[jumps] - positions[jumps - 1], axis=-1)
     sizes = np.nanmedian(size, axis=1)
     worst = int(jumps[np.argmax(sizes)])
     times = f" {len(jumps)} times, the most" if len(jumps) > 1 else ""
@@ -44,14 +47,28 @@ def report_lost_frames(take: Take, options: CleanOptions | None = None) -> Take:
 
 def _all_jump(take: Take, options: CleanOptions) -> Bool[Array, " step"]:
     """Return in which steps most points that are seen jump, and at least three."""
-    if take.n_frames < MIN_FRAMES or not take.positions.shape[1]:
-        return np.zeros(max(take.n_frames - 1, 0), dtype=bool)
-    deviation = step_deviation(np.diff(take.positions, axis=0))
-    is_seen = np.isfinite(deviation)
-    large = is_seen & (np.nan_to_num(deviation) > options.min_spike)
-    n_needed = np.maximum(MOST * is_seen.sum(axis=1), MIN_POSE_POINTS)
-    if not (large.sum(axis=1) >= n_needed).any():
-        return np.zeros(len(large), dtype=bool)
-    usual = local_median(np.nan_to_num(deviation).T, take.rate).T
-    large &= np.nan_to_num(deviation) > JUMP_RATIO * usual
-    return np.asarray(large.sum(axis=1) >= n_needed)
+    n_steps = max(take.n_frames - 1, 0)
+    if take.n_frames < MIN_FRAMES:
+        return np.zeros(n_steps, dtype=bool)
+    n_seen, n_large = np.zeros(n_steps), np.zeros(n_steps)
+    for deviation in _deviations(take):
+        n_seen += np.isfinite(deviation).sum(axis=1)
+        n_large += (np.nan_to_num(deviation) > options.min_spike).sum(axis=1)
+    n_needed = np.maximum(MOST * n_seen, MIN_POSE_POINTS)
+    if not (n_large >= n_needed).any():
+        return np.zeros(n_steps, dtype=bool)
+    n_jumps = np.zeros(n_steps)
+    for deviation in _deviations(take):
+        known = np.nan_to_num(deviation)
+        limit = JUMP_RATIO * local_median(known.T, take.rate).T
+        n_jumps += (known > np.maximum(limit, options.min_spike)).sum(axis=1)
+    return np.asarray(n_jumps >= n_needed)
+
+
+def _deviations(take: Take) -> Iterator[Float[Array, "step some"]]:
+    """Yield how far steps deviate from those around them, for some points at a time."""
+    for positions in (take.points, take.T_world_sensor[..., :3, 3]):
+        n_together = max(FRAMES_PER_CHUNK // len(positions), 1)
+        for first in range(0, positions.shape[1], n_together):
+            some = positions[:, first : first + n_together]
+            yield step_deviation(np.diff(some, axis=0))
