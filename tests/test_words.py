@@ -373,3 +373,22 @@ def test_people_recognised_by_their_looks_stand_upright(up):
     codes = [finding.code for finding in found.report.findings]
     assert codes.count("up-corrected") == 1
     assert np.abs(found.take.points - upright.take.points).max() < 1e-9
+
+
+def test_the_clustering_that_makes_a_person_does_not_depend_on_the_axes():
+    """A walk hardly shows elbows: of several clusterings looks choose one."""
+    figure = marey.synth.human(height=1.75, seed=3)
+    errors = {"noise": 5e-4, "soft_tissue": 0.008, "gaps": 0.02}
+    options = {"markers": "set53", "seconds": 5.0, "rate": 100.0, "seed": 1}
+    take = figure.record("walk", **options, **errors)
+    labels = tuple(f"M{i}" for i in range(len(take.labels)))
+    take = marey.Take(rate=take.rate, points=take.points, labels=labels)
+    found, upright = (
+        marey.solve(lying(take, axis, "assumed"), calibrate=False)
+        for axis in ("-y", "z")
+    )
+    assert found.take.source.up.value == "-y"
+    np.testing.assert_array_equal(
+        found.bodies[0].marker_body, upright.bodies[0].marker_body
+    )
+    assert found.skeleton.names == upright.skeleton.names

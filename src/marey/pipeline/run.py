@@ -13,7 +13,6 @@ from marey.pipeline.stages.bodies import (
     BodyFit,
     fit_bodies,
     fit_pair_joints,
-    fit_tree,
     name_by_anatomy,
     repair_with_joints,
     segment_takes,
@@ -31,7 +30,7 @@ from marey.pipeline.stages.subjects import (
     used_joint_fits,
 )
 from marey.pipeline.stages.takes import clean_takes
-from marey.pipeline.stages.upright import rotate_upright
+from marey.pipeline.stages.upright import fit_upright_tree
 from marey.solution import Solution
 from marey.take import Take
 
@@ -80,7 +79,7 @@ def estimate_bodies(
     run = clock.run
     bodies = run("segment", segment_takes, takes, options)
     joints = run("joints", fit_pair_joints, bodies, options)
-    first = rotate_upright(run("tree", fit_tree, bodies, joints, options))
+    first = run("tree", fit_upright_tree, bodies, joints, options)
     fit = run("repair", repair_with_joints, first, options, fit_bodies)
     return first, run("name", name_by_anatomy, fit, options)
 

@@ -9,11 +9,38 @@ from marey.anatomy import names as vrm
 from marey.anatomy.naming import Naming
 from marey.bodies import Bodies
 from marey.cleaning import Person, correct_up
+from marey.joint_fits import JointFits
 from marey.numerics import geometry
-from marey.pipeline.stages.bodies import BodyFit, name_anonymous_bodies
+from marey.pipeline.options import SolveOptions
+from marey.pipeline.stages.bodies import (
+    BodyFit,
+    fit_tree,
+    name_anonymous_bodies,
+)
 from marey.pipeline.stages.takes import LOWER, UPPER
 from marey.rig.ground import stands_on_zero
 from marey.take import Take
+
+
+def fit_upright_tree(
+    bodies: tuple[Bodies, ...], joints: JointFits, options: SolveOptions
+) -> BodyFit:
+    """Return the bodies in their tree, in axes in which people stand.
+
+    Clusterings and trees that make a person are preferred, and people are recognised
+    best upright. So all is chosen again if people show another axis than was assumed.
+
+    Args:
+        bodies: The bodies of each take.
+        joints: Joints of all pairs of bodies.
+        options: How to solve.
+    """
+    fit = rotate_upright(fit_tree(bodies, joints, options))
+    before = [one.take.source.up.value for one in bodies]
+    if before == [take.source.up.value for take in fit.takes]:
+        return fit
+    upright = tuple(map(_rotate_to, bodies, fit.takes))
+    return rotate_upright(fit_tree(upright, joints, options))
 
 
 def rotate_upright(fit: BodyFit) -> BodyFit:
