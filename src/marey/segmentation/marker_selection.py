@@ -76,7 +76,12 @@ def select_common_markers(takes: Sequence[Take]) -> tuple[Take, ...]:
                 if len(takes) > 1
                 else ""
             ),
-            needed="at least 3; takes without common names are solved one by one",
+            needed="at least 3"
+            + (
+                "; takes without common names are solved one by one"
+                if len(takes) > 1
+                else ""
+            ),
         )
     if len(takes) == 1:
         return tuple(takes)
