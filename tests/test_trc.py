@@ -146,7 +146,7 @@ def test_a_doubt_is_a_finding_with_its_number(take_of, content, code, value):
 def test_even_times_count_more_than_a_header_that_contradicts_them(
     take_of, steps, rate
 ):
-    """Frames were left out without changing the header; gaps and counters prove nothing."""
+    """Programs that leave frames out keep the header; counters prove nothing."""
     times = np.concatenate([[0.0], np.cumsum(steps)])
     rows = [f"{i + 1}\t{t:.3f}\t1\t2\t3\t4\t5\t6" for i, t in enumerate(times)]
     take = take_of(text(rows, rate=250))

@@ -46,6 +46,7 @@ from marey.segmentation import (
     segment,
     synchronise_sensors,
 )
+from marey.segmentation.labels.joint_names import standing_points
 from marey.segmentation.labels.match import match_subjects
 from marey.segmentation.methods.sensors import recognise_program
 from marey.take import Take
@@ -179,6 +180,8 @@ def _standing_people(take: Take) -> list[Person]:
         (take.points, {body: subject.markers_of(body) for body in subject.bodies})
         for subject in match_subjects(take)
     ]
+    if len(set(take.subjects)) <= 1:
+        figures.append((take.points, standing_points(take.labels)))
     people = []
     for positions, items in figures:
         upper = [i for body in items if body in UPPER for i in items[body]]
