@@ -116,6 +116,10 @@ class Split(NamedTuple):
     shortness: int
     """Negative sum of the squared lengths of the words: long words are best."""
 
+    order: tuple[int, ...]
+    """Negative lengths of the words: laboratories write a position behind its landmark,
+    so a long word in front is best."""
+
     words: tuple[str, ...]
 
     def add(self, word: str) -> "Split":
@@ -124,6 +128,7 @@ class Split(NamedTuple):
             self.n_unknown,
             self.n_words + 1,
             self.shortness - len(word) ** 2,
+            (*self.order, -len(word)),
             (*self.words, word),
         )
 
@@ -316,7 +321,7 @@ def _split(chunks: tuple[str, ...]) -> Split:
     """
     text = "".join(chunks)
     ends = {sum(map(len, chunks[: i + 1])) for i in range(len(chunks))}
-    best = [Split(0, 0, 0, ())]
+    best = [Split(0, 0, 0, (), ())]
     for end in range(1, len(text) + 1):
         before = best[end - 1]
         lost = 0 if text[end - 1].isdigit() else 1
