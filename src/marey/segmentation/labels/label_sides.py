@@ -50,8 +50,8 @@ def with_spelled_sides(labels: Mapping[str, str]) -> dict[str, str]:
     """Return labels with letters that stand for sides in their language spelled out.
 
     "Genou_G" and "Genou_D" are a left and a right knee, "EIASG" and "EIASD" points of
-    the pelvis, if several pairs of labels differ in these letters alone, and more labels
-    have them than name a side otherwise: "P_kolano" beside "L_kolano" is on the right.
+    the pelvis, if several pairs of labels differ in these letters alone. More labels
+    must have them than name a side otherwise: "P_kolano" is right beside "L_kolano".
     """
     n_sided = sum(
         any(one.side for one in readings_of_label(label)) for label in labels.values()
