@@ -374,7 +374,7 @@ def test_a_take_without_markers_and_sensors_is_refused_in_words(takes):
     take = takes["markers"].select([])
     with pytest.raises(marey.DataError, match="found neither markers nor sensors"):
         marey.solve(take)
-    with pytest.raises(marey.DataError, match="at least 3$"):
+    with pytest.raises(marey.DataError, match=r"at least 3$"):
         marey.solve(takes["markers"].select([0, 1]))
 
 

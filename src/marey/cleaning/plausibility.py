@@ -56,7 +56,7 @@ def correct_unit(take: Take, person: Sequence[Array], *, lies: bool = False) -> 
     """Return the take with the length unit that the size of a person shows.
 
     A unit that the file states, or that the caller gave, is doubted and kept. So is any
-    unit if the person lies: the trunk of an animal does, whose legs have the same names.
+    unit if the person lies: animals do, and their legs have the same names.
 
     Args:
         take: The recording.
