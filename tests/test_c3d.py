@@ -311,6 +311,7 @@ def test_copies_of_computed_points_are_computed_too(rng, tmp_path):
     segment = ["LFEO", "LFEA", "LFEL", "LFEP"]
     labels = ["LKNE", *segment, *segment[:3], "LKneeAngles", "LKneeAngles"]
     point = {"LABELS": labels, "ANGLES": ["LKneeAngles", "LHipAngles"]}
+    point |= {"MODELED_MARKER_UNITS": ["mm"]}
     (tmp_path / "a.c3d").write_bytes(c3d_bytes(counts, words, point=point))
     take = read(tmp_path / "a.c3d")
     assert take.labels == ("LKNE",)

@@ -64,10 +64,12 @@ def decide_rate(
     """
     rate, found = parse_rate(stated), mean_rate(times)
     contradicted = rate is not None and _contradicts(rate, times)
-    if rate is None or (contradicted and _are_even(times)):
+    is_wrong = contradicted and _are_even(times)
+    shown = 1.0 / float(np.mean(_usual_steps(times))) if is_wrong else found
+    if rate is None or is_wrong:
         fact = file.decide_fact(
             "rate",
-            stated=f"{found:.10g}" if np.isfinite(found) else None,
+            stated=f"{shown:.10g}" if np.isfinite(shown) else None,
             assumed="100",
             note=clock,
             how="inferred",
@@ -78,8 +80,8 @@ def decide_rate(
     if contradicted and fact.how in ("stated", "inferred"):
         file.note(
             "rate-mismatch",
-            f"{note} says {rate:g} Hz, the times {found:g} Hz: "
-            f"{float(fact.value):g} Hz is used; give rate= if that is wrong",
+            f"{note} says {rate:g} Hz, the times {shown:.4g} Hz: "
+            f"{float(fact.value):.4g} Hz is used; give rate= if that is wrong",
             value=found,
         )
     _check_steps(file, times)
@@ -95,16 +97,26 @@ def _contradicts(rate: float, times: Float[np.ndarray, " frame"]) -> bool:
     return abs(mean_rate(times) / rate - 1.0) > tolerance
 
 
+def _usual_steps(times: Float[np.ndarray, " frame"]) -> Float[np.ndarray, " step"]:
+    """Return the steps of the times, in seconds, that are as long as the median."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        steps = np.diff(times)
+        usual = np.median(steps)
+        is_usual = abs(steps - usual) <= MAX_RATE_DRIFT * usual + TIME_ROUNDING_S
+    return np.asarray(steps[is_usual])
+
+
 def _are_even(times: Float[np.ndarray, " frame"]) -> bool:
     """Return whether most steps of the times are the mean step, of less than a second.
 
     Longer steps are of a counter, or of another unit.
     """
-    steps = np.diff(times)
-    usual, mean = np.median(steps), np.mean(steps)
-    return bool(
-        usual < 1.0 and abs(usual - mean) <= MAX_RATE_DRIFT * mean + TIME_ROUNDING_S
-    )
+    steps = _usual_steps(times)
+    if 2 * len(steps) < len(times):
+        return False
+    usual, mean = float(np.mean(steps)), 1.0 / mean_rate(times)
+    is_even = abs(usual - mean) <= MAX_RATE_DRIFT * mean + TIME_ROUNDING_S
+    return 0.0 < usual < 1.0 and is_even
 
 
 def parse_rate(text: str) -> float | None:

@@ -81,7 +81,8 @@ def computed_lists(parameters: C3dParameters) -> tuple[str, ...]:
         name
         for name, parameter in members.items()
         if parameter.kind == "char"
-        and name not in ("UNITS", "LABELS")
+        and name != "LABELS"
+        and not name.endswith("UNITS")
         and (name in COMPUTED_LISTS or name in named or name.startswith("MODELED"))
     )
 
