@@ -129,8 +129,8 @@ def estimate_masses(skeleton: Skeleton, nodes: Nodes) -> Masses:
     np.add.at(first_moment, node, flesh.mass[:, None] * in_node)
     np.add.at(about_node, node, tensor + _point_inertia(flesh.mass, in_node))
     min_mass = TINY_MASS_FRACTION * (mass.sum() or 1.0)
-    bearing = np.unique(nodes.node_of_joint)
-    light = bearing[mass[bearing] < min_mass]
+    carriers = np.unique(nodes.node_of_joint)
+    light = carriers[mass[carriers] < min_mass]
     extent = np.ptp(skeleton.rest()[:, :3, 3], axis=0).max() or 1.0
     gyration = (RADIUS_PER_LENGTH * extent) ** 2 * np.eye(3)
     about_node[light] += (min_mass - mass[light])[:, None, None] * gyration

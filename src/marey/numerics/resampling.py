@@ -1,6 +1,6 @@
 """Some frames of a recording, and poses between its frames."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -24,6 +24,15 @@ def frame_blocks(n_frames: int) -> Iterator[slice]:
     """
     for first in range(0, max(n_frames, 1), FRAMES_PER_CHUNK):
         yield slice(first, first + FRAMES_PER_CHUNK)
+
+
+def stack_spans(
+    spans: Sequence[range | Int[Array, " _"]],
+) -> tuple[Int[Array, " item"], Int[Array, " item"]]:
+    """Return the frames of several spans in one array, and the span of each."""
+    frames = [np.asarray(span, dtype=np.int64) for span in spans]
+    frame = np.concatenate([np.zeros(0, dtype=np.int64), *frames])
+    return frame, np.repeat(np.arange(len(spans)), [len(span) for span in spans])
 
 
 def symmetric_sample(n_frames: int, max_frames: int) -> Int[Array, " frame"]:

@@ -122,8 +122,8 @@ Refit = Callable[[tuple[Take, ...], SolveOptions], BodyFit]
 def segment_takes(takes: tuple[Take, ...], options: SolveOptions) -> tuple[Bodies, ...]:
     """Return the rigid bodies of each take; all takes have the same bodies.
 
-    Takes of sensors alone, beside takes of markers, get the bodies of the markers by
-    the joints that both show (`marey.pipeline.stages.two_kinds`).
+    If some takes have markers and others only sensors, those of sensors get the bodies
+    of the markers, by the joints that both show (`marey.pipeline.stages.two_kinds`).
     """
 
     def find(some: tuple[Take, ...]) -> tuple[Bodies, ...]:
@@ -209,7 +209,7 @@ def _prefer_person(
 
 
 def sensors_alone(bodies: tuple[Bodies, ...]) -> tuple[int, ...]:
-    """Return the bodies that are sensors without markers, beside bodies of markers."""
+    """Return the bodies that are sensors without markers, where others have markers."""
     marked = np.any([one.shared.any(axis=0) for one in bodies], axis=0)
     return tuple(np.flatnonzero(~marked).tolist()) if marked.any() else ()
 
