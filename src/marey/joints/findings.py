@@ -17,7 +17,6 @@ from marey.joints.ball.normal_equations import (
 from marey.joints.noise import FALSE_ALARM_RATE
 from marey.joints.residuals import Homogeneity
 from marey.numerics import Array, Bool, Float, geometry
-from marey.numerics.procrustes import poses_seen
 from marey.numerics.thresholds import (
     CERTAIN_SD,
     MARKER_NOISE_M,
@@ -172,9 +171,7 @@ def _median_best_residual(
     """Return the median over bodies of their best residual, with other orientations."""
     T = geometry.transform(R, T[..., :3, 3])
     pair = all_pairs(T.shape[1])
-    system = uncorrected_system(
-        form_normal_equations(sum_pairs(T, poses_seen(T)), pair)
-    )
+    system = uncorrected_system(form_normal_equations(sum_pairs(T), pair))
     residual = solve_centers(system, max_sd=np.inf).residual
     return _median_or(smallest_per_body(pair, residual, T.shape[1]), np.inf)
 

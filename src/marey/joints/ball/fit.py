@@ -41,11 +41,12 @@ from marey.joints.ball.normal_equations import (
     PerPair,
     all_pairs,
     form_normal_equations,
-    sum_pairs_at_anchors,
+    sum_pairs,
 )
 from marey.joints.ball.pair_frames import (
     RelativePoses,
     best_pairs,
+    center_gaps,
     correlation_length,
     find_inliers,
 )
@@ -55,7 +56,7 @@ from marey.joints.noise import (
     estimate_pose_noise,
     rotation_shrinkage,
 )
-from marey.numerics import Array, Bool, Float, Int, geometry
+from marey.numerics import Array, Bool, Float, Int
 from marey.numerics.noise import rms_length
 from marey.numerics.procrustes import poses_seen
 from marey.numerics.thresholds import MAX_NON_ROTATION, OUTLIER_SD
@@ -156,7 +157,7 @@ def fit_roughly(
     Returns:
         Sums, equations and centres of all pairs, and the noise that these allow.
     """
-    sums = sum_pairs_at_anchors(T, noise.anchor)
+    sums = sum_pairs(T, noise.anchor)
     raw = form_normal_equations(sums, pair)
     centers = solve_centers(uncorrected_system(raw), max_sd=max_sd)
     return sums, raw, centers, _cap_noise(noise, raw, centers, pair)
@@ -341,12 +342,9 @@ class _BallFit:
         lost = centers.residual < ROUNDING_SHARE * np.sqrt(raw.square)
         residual = raw.rms_residual(centers.u)
         for row in np.union1d(self.rows, np.flatnonzero(lost)).tolist():
-            a, b = self.pair[row].tolist()
-            anchors = self.noise.anchor[[a, b]]
-            center_a, center_b = centers.u[row].reshape(2, 3) + anchors
-            gap = geometry.apply(self.T[:, a], center_a)
-            gap -= geometry.apply(self.T[:, b], center_b)
-            gap = gap[self.seen[:, a] & self.seen[:, b]]
+            pair = self.pair[row]
+            both = centers.u[row].reshape(2, 3) + self.noise.anchor[pair]
+            gap = center_gaps(self.T, pair, both)[self.seen[:, pair].all(axis=1)]
             residual[row] = rms_length(gap[self.inliers.get(row, slice(None))])
         return replace(centers, residual=residual)
 

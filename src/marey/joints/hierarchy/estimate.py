@@ -27,6 +27,7 @@ from marey.motion import Motion
 from marey.numerics import Array, Float, geometry
 from marey.report import Finding, mark_name
 from marey.skeleton import Skeleton
+from marey.tree import breadth_first_order
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -153,9 +154,7 @@ def _root_to_leaf_order(
     roots = [names[body] for body, above in enumerate(parents) if above < 0]
     if len(roots) != 1:
         raise DataError("parents", found=f"roots {roots}", needed="exactly one root")
-    order = [parents.index(-1)]
-    for body in order:
-        order += [child for child, above in enumerate(parents) if above == body]
+    order = breadth_first_order(np.array(parents), [parents.index(-1)])
     if len(order) < len(names):
         rest = sorted(set(names) - {names[body] for body in order})
         raise DataError("parents", found=f"a cycle of {rest}", needed="a tree")

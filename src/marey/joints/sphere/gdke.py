@@ -25,7 +25,6 @@ from marey.joints.ball.hinge import (
     axis_covariance,
     axis_scatter,
     hinge_axes,
-    white_axis_scatter,
 )
 from marey.joints.ball.normal_equations import (
     NormalEquations,
@@ -174,9 +173,7 @@ def _fit_roughly(
     """Return the joints of all pairs by the least squares of OBrien2000."""
     pair = all_pairs(len(takes[0].names))
     sums, raw, centers, _ = fit_roughly(stacked.T, poses, pair, MAX_SD_M)
-    system = uncorrected_system(raw)
-    scatter = white_axis_scatter(system)
-    estimates = PairEstimates(pair, poses, system, centers, scatter)
+    estimates = PairEstimates(pair, poses, uncorrected_system(raw), centers)
     mediated = mediation_ratios(takes, sums, pair)
     return assemble_joint_fits(estimates, takes[0], mediated)
 
