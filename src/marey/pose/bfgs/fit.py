@@ -5,7 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from marey.articulated.targets import Recording, TargetNames, recording_of
+from marey.articulated.targets import (
+    Recording,
+    TargetNames,
+    recording_of,
+    split_order,
+)
 from marey.motion import Motion
 from marey.numerics import Array, Float, Int
 from marey.options import options_from
@@ -134,11 +139,10 @@ class BfgsSolver(PoseSolver):
         """Return the poses of frames, each started where the last one ended."""
         order = self.frame_order(recording)
         trace = PoseTrace.empty(len(order), len(self.nodes.tree.parent))
-        n_forward = len(order) - int(order[0])
-        self.run(recording, order[:n_forward], trace)
-        if n_forward < len(order):
-            backward = np.concatenate([order[:1], order[n_forward:]])
-            self.run(recording, backward, trace)
+        forward, backward = split_order(order)
+        self.run(recording, forward, trace)
+        if len(backward):
+            self.run(recording, np.append(forward[:1], backward), trace)
         return trace.continuous()
 
     def run(

@@ -5,14 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from marey.articulated.tables import IDENTITY_QUATERNION
-from marey.articulated.targets import TargetNames, as_c_float64
-from marey.errors import DataError
+from marey.articulated.targets import NO_SENSORS, TargetNames, as_c_float64
 from marey.numerics import Array, Float
 from marey.pose.options import PoseOptions
 from marey.pose.solver import PoseSolver
 from marey.skeleton import Skeleton
-
-NO_SENSORS = np.zeros((0, 4, 4))
 
 
 class SkeletonPlacer:
@@ -57,9 +54,9 @@ class SkeletonPlacer:
             place_frame,
         )
 
-        names = TargetNames(tuple(labels), tuple(labels), tuple(sensor_names))
+        self._names = TargetNames.of_stream(labels, sensor_names)
         options = PoseOptions(limits=False)
-        solver = PoseSolver(skeleton, names, options)
+        solver = PoseSolver(skeleton, self._names, options)
         nodes = solver.nodes
         self._place_frame, self._problem = place_frame, solver.problem
         self._joints = (
@@ -72,7 +69,6 @@ class SkeletonPlacer:
         self._uncertainty = BoneUncertainty(
             mean=np.zeros((n, 3)), variance=np.zeros(n), rotation=np.zeros((n, 3, 3))
         )
-        self._size = len(labels), len(sensor_names)
         self._rest = np.tile(IDENTITY_QUATERNION, (skeleton.n_joints, 1))
         self._origin = np.zeros(3)
         self.reset()
@@ -94,13 +90,7 @@ class SkeletonPlacer:
         Raises:
             DataError: If the frame is not of the stream's size.
         """
-        if (len(points), len(T_world_sensor)) != self._size:
-            markers, sensors = self._size
-            raise DataError(
-                "frame",
-                found=f"{len(points)} markers, {len(T_world_sensor)} sensors",
-                needed=f"{markers} markers, {sensors} sensors",
-            )
+        self._names.check_frame(points, T_world_sensor)
         wxyz = self._rest.copy()
         frame = as_c_float64(points), as_c_float64(T_world_sensor), self._origin
         pose = self._root, self._q

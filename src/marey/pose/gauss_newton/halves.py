@@ -80,10 +80,11 @@ def _start_halves(
     overlap: int,
     trace: PoseTrace,
 ) -> "TrackState | None":
-    """Return the states after the overlap at the middle of sequences, found anew.
+    """Return the states after the overlap at the middle of sequences.
 
-    None if markers do not usually determine all joints there: the others keep their
-    start, and the halves would not agree.
+    The first frame of each overlap is solved from scratch. The result is None if
+    markers do not usually determine all joints there: the other joints keep the pose
+    that they start from, and the halves would not agree.
     """
     middles = [s[len(s) // 2 :][:overlap] for s in sequences]
     states = fit.start_states()

@@ -1,4 +1,4 @@
-r"""Rotations that markers hardly determine, drawn to those of the frames beside them.
+r"""Rotations that markers hardly determine, drawn to those before and after them.
 
 One or two markers on a bone leave a direction of its rotation nearly free, and noise
 makes it step from frame to frame. The Viterbi choice (`both_ways`) takes rotations for
@@ -38,7 +38,8 @@ def smooth_weak_joints(
     Args:
         fit: The solver.
         recording: Positions and poses.
-        trace: Poses at the minima of their frames. Its statistics stay, but for steps.
+        trace: Poses at the minima of their frames. Of its statistics only the steps
+            change.
     """
     # numba is slow to import
     from marey.pose.gauss_newton.midpoints_kernel import write_midpoints
@@ -98,8 +99,7 @@ def _with_cauchy_weights(
     Only some frames of it are set.
     """
     points = recording[0][frames]
-    poses = PoseTrace(trace.q[frames], trace.root[frames], trace.info[frames])
-    residual_m = fit.marker_residuals(points, poses)
+    residual_m = fit.marker_residuals(points, trace.at(frames))
     share = 1.0 / (1.0 + fit.targets.softness * residual_m**2)
     some = np.ones((*points.shape[:2], 4))
     some[..., : points.shape[2]] = points
