@@ -164,8 +164,8 @@ class _Misfits:
 
     def _label(self, marker: int) -> str:
         """Return the label of a matched marker."""
-        labels: tuple[str, ...] = self.fit.skeleton.marker_labels
-        return labels[self.fit.matches.marker[marker]]
+        marker = int(self.fit.matches.marker[marker])
+        return self.fit.skeleton.marker_labels[marker]
 
     def _markers_of(self, joint: int) -> slice:
         """Return the matched markers on the bone of a joint."""
