@@ -27,7 +27,6 @@ from marey.joints.ball.hinge import (
     hinge_axes,
 )
 from marey.joints.ball.normal_equations import (
-    NormalEquations,
     Pairs,
     PerPair,
     all_pairs,
@@ -231,11 +230,6 @@ def _from_single_sides(pair_fit: _PairFit) -> _PairFit:
     return replace(pair_fit, in_a=in_a, in_b=in_b, covariance=covariance)
 
 
-def _equations(T_a_b: Float[Array, "frame 4 4"]) -> NormalEquations:
-    """Return the normal equations of OBrien2000 of one pair."""
-    return RelativePoses(T_a_b[:, :3, :3], T_a_b[:, :3, 3]).equations()
-
-
 def _common_axis(
     T_a_b: Array, poses: PoseNoise, a: int, b: int
 ) -> tuple[Array, Array, Array]:
@@ -243,7 +237,8 @@ def _common_axis(
 
     R_a_b axis_b = axis_a in every frame of an exact hinge (OBrien2000, Sec. 3.2).
     """
-    system = bias_corrected_system(_equations(T_a_b), poses, np.array([[a, b]]))
+    equations = RelativePoses(T_a_b[:, :3, :3], T_a_b[:, :3, 3]).equations()
+    system = bias_corrected_system(equations, poses, np.array([[a, b]]))
     axis_a, axis_b = hinge_axes(system)
     scatter = axis_scatter(T_a_b[:, :3, :3], axis_a[0], axis_b[0])
     axes = axis_covariance(system.A, axis_a, axis_b, scatter[None])
