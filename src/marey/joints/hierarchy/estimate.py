@@ -26,7 +26,7 @@ from marey.joints.stacked_takes import StackedTakes, with_common_markers
 from marey.motion import Motion
 from marey.numerics import Array, Float, geometry
 from marey.report import Finding, mark_name
-from marey.skeleton import Skeleton
+from marey.skeleton import Skeleton, bone_length_sd
 from marey.tree import breadth_first_order
 
 
@@ -220,8 +220,6 @@ def _skeleton_from_poses(
     labels, marker_joint, marker_offset = _markers(
         bodies, constants, T, stacked, R_rest
     )
-    along = geometry.unit_vectors(offset)
-    variance = np.einsum("ji,jik,jk->j", along, covariance, along)
     return Skeleton(
         names=tuple(bodies.names[part.body] for part in constants),
         parent=np.array([joint_of.get(part.parent, -1) for part in constants]),
@@ -232,7 +230,7 @@ def _skeleton_from_poses(
         marker_joint=marker_joint,
         marker_offset=marker_offset,
         covariance=covariance,
-        length_sd=np.asarray(np.sqrt(variance)),
+        length_sd=bone_length_sd(offset, covariance),
     ), R_rest
 
 
