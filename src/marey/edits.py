@@ -434,6 +434,6 @@ def _toml(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, str):
-        # JSON's escapes are TOML's, but for one character that TOML wants escaped too.
+        # TOML has the escapes of JSON, and one more character must be escaped.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return repr(value)

@@ -17,10 +17,10 @@ def evenly_spaced(n_frames: int, max_frames: int = SAMPLE_FRAMES) -> slice:
 
 
 def frame_blocks(n_frames: int) -> Iterator[slice]:
-    """Yield consecutive frames, as many as are worked on at once; at least one block.
+    """Yield consecutive frames, as many as one step of a calculation uses.
 
-    What is made of all frames of a long recording at once is as large as it is, and its
-    memory is new every time.
+    There is at least one block. Arrays of all frames of a long recording would be as
+    large as the recording, and their memory would have to be allocated again each time.
     """
     for first in range(0, max(n_frames, 1), FRAMES_PER_CHUNK):
         yield slice(first, first + FRAMES_PER_CHUNK)

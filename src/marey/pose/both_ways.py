@@ -61,9 +61,10 @@ def choose_by_limb(
 ) -> PoseTrace:
     """Return the cheapest sequence of several solutions for every limb.
 
-    Limbs are chosen from the root outward. The cost of a limb is that of its whole
-    subtree by each solution, on the limbs that were chosen before, and that of its
-    changes from frame to frame, by the information of a prior on each block.
+    Limbs are chosen from the root outward, each attached to the limbs that were chosen
+    before. The cost of a limb has two parts: the cost of its whole subtree with each
+    solution, and the cost of its changes from frame to frame, by the information of a
+    prior on each block.
     """
     # numba is slow to import
     from marey.pose.limb_choice_kernel import (

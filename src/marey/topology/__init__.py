@@ -56,9 +56,9 @@ def infer_tree(
     r"""Return the tree, or the trees, that the candidate joints support best.
 
     Implements OBrien2000, Sec. 3.3, a minimum spanning tree found by Kruskal's
-    algorithm, and departs from it: the default weights are others, edges that are no
-    joints are left out, so that there may be several trees, and bodies that meet in one
-    point are joined to one of them. Bodies without any joint are roots. Good joints
+    algorithm. Departures: the default weights are others; edges that are no joints are
+    left out, so there may be several trees; bodies that meet in one point are joined to
+    one of them. Bodies without any joint are roots. Good joints
     outside the tree are `Tree.loops` (Sec. 5). The margin of each edge is the log ratio
     of the cost of the best edge that could replace it to its own cost.
 

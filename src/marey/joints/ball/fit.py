@@ -1,10 +1,14 @@
 """Joints between 6-DoF bodies: the points, one in each body, that stay together.
 
 Implements OBrien2000, Eqs. 7-13 and Secs. 3.1-3.2, for all pairs at once. Departures:
-orientations are noisy too, which draws the centres of the paper towards the sensors, so
-the default removes that bias and, for the pairs with the smallest residuals, maximises
-the likelihood; whether a direction is determined follows from the predicted error of
-the centre, not from a singular value alone; every answer has a covariance.
+
+- Orientations are noisy too, which draws the centres of the paper towards the sensors.
+  The default removes that bias. For the pairs with the smallest residuals it maximises
+  the likelihood.
+- Whether a direction is determined follows from the predicted error of the centre, not
+  from a singular value alone.
+- Every answer has a covariance.
+
 `estimator="least_squares"` is the method as published.
 """
 

@@ -1,10 +1,11 @@
 """Skeleton and motion of a known tree, estimated from the root to the leaves.
 
 Knight2007, Secs. 2.3-2.6. The markers of the root determine its pose. In the axes of
-the root the markers of a child move on spheres about their joint; joint and markers
-together determine the pose of the child, even if its markers alone are too few; and so
-on to the leaves. The estimate consists of constants, with which any later frame is
-posed directly, without inverse kinematics.
+the root the markers of a child move on spheres about their joint. Joint and markers
+together determine the pose of the child, even if its markers alone are too few. The
+same is done for the children of that child, and so on to the leaves. The estimate
+consists of constants, with which any later frame is posed directly, without inverse
+kinematics.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,8 @@
 """Constants of a body from the poses of its parent, and its pose from the constants.
 
-The steps of the root-to-leaf pass of Knight2007, Sec. 2.3: in the axes of the parent
-the markers of a child move on spheres about their joint; joint and markers together
-then determine the pose of the child, whose noise follows from that of the parent.
+The steps of the root-to-leaf pass of Knight2007, Sec. 2.3. In the axes of the parent
+the markers of a child move on spheres about their joint. Joint and markers together
+then determine the pose of the child, and its noise follows from that of the parent.
 """
 
 from collections.abc import Sequence

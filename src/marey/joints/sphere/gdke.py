@@ -112,20 +112,20 @@ def fit(takes: tuple[Bodies, ...], **options: Any) -> JointFits:
     poses, the joint residual counts as well as the radii (`fit_both_centers`; only for
     "geometric"). A hinge between two such bodies has the axis of the null space of
     their rotations and the minimum norm centre, both as in OBrien2000. Pairs of such
-    bodies that cannot be joined, as the least squares of OBrien2000 leave a residual
-    far above that of other pairs, keep these least squares.
+    bodies keep the least squares of OBrien2000 if these leave a residual far above that
+    of other pairs: such bodies cannot be joined.
 
     A body that is not `determined` (one or two markers) has no axes of its own. The
     joint is then fitted in the axes of the other body alone: its residual is that of
-    the radii, `spread` is NaN, and the centre in the first body is the mean position of
-    the joint in the pose that segmentation gave that body, with the scatter of these
-    positions as a covariance. Two such bodies are fitted in those poses. A 6-DoF sensor
-    without markers counts as one marker at its origin; if the origin is in the joint
-    and never moves, the centre is copied from the other side. Bodies that do not move
-    relative to each other are "fixed", with the point midway between them, or the mean
-    marker position where one has no axes. No joint is called "universal": its markers
-    run on a sphere like those of any ball; only the rotations of both bodies, which
-    "ball" uses, show it.
+    the radii, and `spread` is NaN. Its centre in the first body is the mean position of
+    the joint in the pose that segmentation gave that body; the covariance is the
+    scatter of these positions. Two such bodies are fitted in those poses. A 6-DoF
+    sensor without markers counts as one marker at its origin. If the origin is in the
+    joint and never moves, the centre is copied from the other side. Bodies that do not
+    move relative to each other are "fixed". Their centre is the point midway between
+    them, or the mean marker position where one has no axes. No joint is called
+    "universal": its markers run on a sphere like those of any ball. Only the rotations
+    of both bodies show that it is one, and only "ball" uses them.
 
     Args:
         takes: The same bodies in one or several takes.

@@ -131,7 +131,7 @@ def _repair_sensors(
 def _named_by_sensors(bodies: Bodies) -> Bodies:
     """Return bodies by the names of their sensors; several sensors give no name.
 
-    What is wrong with a body of one sensor is wrong with the sensor.
+    An error of a body that has one sensor is an error of the sensor.
     """
     count = Counter(bodies.sensor_body.tolist())
     names = [f"{name}\0" for name in bodies.names]

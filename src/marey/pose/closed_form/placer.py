@@ -16,10 +16,11 @@ class SkeletonPlacer:
     """A skeleton whose joints are constants, placed in any frame in closed form.
 
     Implements Knight2007, Sec. 2.6. The markers of the root determine its pose. The
-    joint of every other bone is where the parent carries it, and is one more point of
-    the bone, weighted by how well the parent is placed: joint and markers determine the
-    pose of the bone, a ball by Horn's closed form, a hinge by that of its angle. There
-    is no inverse kinematics, so a frame costs next to nothing.
+    pose of the parent gives the position of the joint of every other bone. The joint is
+    one more point of the bone, with a weight by how well the parent is placed. Joint
+    and markers then determine the pose of the bone: by Horn's closed form at a ball, by
+    the closed form of the angle at a hinge. There is no inverse kinematics, so a frame
+    costs next to nothing.
 
     Departures: all markers of a bone are used in one least-squares fit, not the first
     three; sensors count like markers. For one marker on a ball joint the paper takes

@@ -21,10 +21,10 @@ BLEND_S = MOTION_TIME_S
 
 GOAL_WEIGHT = float(1.0 / np.sqrt(np.finfo(float).eps))
 """Weight of a goal inside a plant, relative to keeping the pose: so large that half of
-the digits are left to the pose. At the edges of the plant it is the square root, and
-where the correction ends the inverse of that: between these the weight changes
-geometrically, so that when the goals of heel and toe conflict, the one that is being
-released fades."""
+the digits are left to the pose. The weight at the edges of the plant is the square root
+of this, and where the correction ends one over that root. Between these it changes
+geometrically: if the goals of heel and toe conflict, the one that is being released
+fades."""
 
 PROJECTION_ITERATIONS = 50
 """Sweeps of the projection of anchors onto their constraints. Chosen by hand."""

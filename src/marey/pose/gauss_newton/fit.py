@@ -61,11 +61,14 @@ def solve(
     Zordan2003, with the Geman-McClure loss (iteratively reweighted least squares). The
     second is a prior towards the pose that constant velocity predicts.
 
-    Departures from the papers: rotations are quaternions, not Euler angles, so there
-    is no gimbal lock; steps are those of Gauss-Newton, not BFGS; outliers lose their
-    weight in the fit itself, instead of being removed before; swing-twist limits bind
-    exactly by an active set, where the papers have a penalty; and no spring draws
-    joints to a rest pose, which would bias them.
+    Departures from the papers:
+
+    - Rotations are quaternions, not Euler angles, so there is no gimbal lock.
+    - Steps are those of Gauss-Newton, not BFGS.
+    - Outliers lose their weight in the fit itself; they are not removed before it.
+    - An active set keeps joints exactly within their swing-twist limits. The papers
+      have a penalty.
+    - No spring draws joints to a rest pose, which would bias them.
 
     The markers of a body enter a step only as sums, and the sums of a joint's subtree
     make its rows of the normal equations, so a step costs the same for any number of

@@ -7,10 +7,11 @@ a rotation is normal about the midpoint of those one frame before and after, wit
 information :math:`2 \pi`. Where markers give less than that, a frame moves to the least
 cost of its markers and this prior. Both directions of time count alike.
 
-Two departures from the cost of a frame: the variance of markers is that of the
-residuals of the take, which skin makes larger than `marker_sd`; and markers keep the
-weights of the Cauchy loss at the poses before, the square roots of their Geman-McClure
-weights. A marker in doubt then does not count in one frame and drop out in the next.
+The cost of a frame is changed in two ways. The variance of markers is that of the
+residuals of the take, which skin makes larger than `marker_sd`. Markers keep the
+weights of the Cauchy loss at the poses before, which are the square roots of their
+Geman-McClure weights: then a doubtful marker does not count in one frame and drop out
+in the next.
 """
 
 from typing import TYPE_CHECKING
