@@ -255,7 +255,7 @@ def point_mass_inertia(
     """
     square = np.sum(centre**2, axis=-1)[..., None, None] * np.eye(3)
     of_unit_mass = square - centre[..., :, None] * centre[..., None, :]
-    return np.expand_dims(mass, (-2, -1)) * of_unit_mass
+    return np.asarray(np.expand_dims(mass, (-2, -1)) * of_unit_mass)
 
 
 def _subtree_inertia(
