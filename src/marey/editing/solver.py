@@ -37,8 +37,9 @@ from marey.pipeline.reporting.findings import assemble_solution
 from marey.pipeline.reporting.tables import add_tables
 from marey.pipeline.reporting.unused_options import OptionUse, unused_option_findings
 from marey.pipeline.run import estimate_bodies, estimate_skeletons
-from marey.pipeline.stages.bodies import BodyFit, repair_with_joints
+from marey.pipeline.stages.bodies import BodyFit
 from marey.pipeline.stages.given_skeleton import prepare_skeleton
+from marey.pipeline.stages.repair import repair_with_joints
 from marey.pipeline.stages.subjects import (
     SubjectFit,
     complete_subjects,
