@@ -1,5 +1,6 @@
 """What a motion needs before it is written as coordinates of rigid bodies."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from marey.articulated.tables import make_nodes
 from marey.io.multibody.coordinates import has_axes
 from marey.io.options import WriteOptions
+from marey.io.text.numbers import format_csv
 from marey.io.text.rotations import MAX_ANGLE_ERROR_RAD, hold_last_pose
 from marey.io.text.timing import check_even_rate
 from marey.motion import Motion
@@ -28,8 +30,13 @@ class HeldMotion:
     times: Float[Array, " frame"]
     """In seconds."""
 
-    rate: float = 0.0
-    """Frames per second; 0 for a skeleton at rest."""
+    def format_csv(
+        self, columns: Sequence[str], values: Float[Array, "frame column"]
+    ) -> Iterator[bytes]:
+        """Return a table of the times and of coordinates."""
+        formats = ["%.9f", *["%.12g"] * len(columns)]
+        rows = np.column_stack([self.times, values])
+        return format_csv(["time", *columns], rows, formats)
 
 
 def hold_motion(motion: Motion, options: WriteOptions) -> HeldMotion:
@@ -71,7 +78,7 @@ def hold_motion(motion: Motion, options: WriteOptions) -> HeldMotion:
             value=len(changed),
         )
     times = motion.start + np.arange(motion.n_frames) / rate
-    return HeldMotion(replace(skeleton, kind=kind), root, wxyz, times, rate)
+    return HeldMotion(replace(skeleton, kind=kind), root, wxyz, times)
 
 
 def hold_rest(skeleton: Skeleton) -> HeldMotion:

@@ -24,7 +24,6 @@ from marey.io.multibody.markup import XmlWriter, spell
 from marey.io.multibody.motion import HeldMotion, hold_motion, hold_rest
 from marey.io.options import WriteOptions
 from marey.io.text.names import make_unique, printable_name, spell_names
-from marey.io.text.numbers import format_lines
 from marey.motion import Motion
 from marey.numerics import Array, Float, geometry
 from marey.skeleton import Skeleton
@@ -72,11 +71,7 @@ def write_motion(motion: Motion, options: WriteOptions) -> Output:
     return {
         "": [model],
         ".qpos.npz": [_archive(held.times, qpos, columns)],
-        ".qpos.csv": format_lines(
-            ",".join(["time", *map(_quote_cell, columns)]) + "\n",
-            ",".join(["%.9f", *["%.12g"] * len(columns)]) + "\n",
-            np.column_stack([held.times, qpos]),
-        ),
+        ".qpos.csv": held.format_csv(columns, qpos),
     }
 
 
@@ -110,12 +105,6 @@ def _archive(
     buffer = io.BytesIO()
     np.savez(buffer, time=times, qpos=qpos, columns=np.array(columns))
     return buffer.getvalue()
-
-
-def _quote_cell(name: str) -> str:
-    """Return a cell of a CSV."""
-    escaped = name.replace('"', '""')
-    return f'"{escaped}"' if {",", '"'} & set(name) else name
 
 
 # --- joints --------------------------------------------------------------------------

@@ -26,7 +26,6 @@ from marey.io.multibody.markup import XmlWriter, spell, spelled_name
 from marey.io.multibody.motion import HeldMotion, hold_motion, hold_rest
 from marey.io.options import WriteOptions
 from marey.io.text.names import make_unique, spell_names
-from marey.io.text.numbers import format_lines
 from marey.motion import Motion
 from marey.numerics import Array, Float, geometry
 from marey.skeleton import Skeleton
@@ -79,16 +78,9 @@ def write_motion(motion: Motion, options: WriteOptions) -> Output:
     names, joints, robot = _robot_of(held, options)
     base = [f"{names[0]}_{part}" for part in BASE_COLUMNS]
     columns = [*base, *(name for j in joints for name in j.names)]
-    values = [held.times[:, None], held.root, held.wxyz[:, 0]]
-    values += [j.angles for j in joints]
-    return {
-        "": [robot],
-        ".trajectory.csv": format_lines(
-            ",".join(["time", *columns]) + "\n",
-            ",".join(["%.9f", *["%.12g"] * len(columns)]) + "\n",
-            np.concatenate(values, axis=1),
-        ),
-    }
+    values = [held.root, held.wxyz[:, 0], *(j.angles for j in joints)]
+    table = held.format_csv(columns, np.concatenate(values, axis=1))
+    return {"": [robot], ".trajectory.csv": table}
 
 
 def write_skeleton(skeleton: Skeleton, options: WriteOptions) -> Output:
