@@ -11,7 +11,6 @@ from marey.anatomy.landmarks import find_landmarks
 from marey.anatomy.t_pose import shortest_rotation
 from marey.io.formats.osim.conventions import NamedJoint, name_joints
 from marey.io.multibody.bodies import Bone, Multibody, make_multibody
-from marey.io.multibody.coordinates import ranges_for_motion
 from marey.io.multibody.markup import XmlWriter, spell, spelled_name
 from marey.io.multibody.motion import HeldMotion
 from marey.io.options import WriteOptions
@@ -83,11 +82,8 @@ class OsimModel:
         joints = name_joints(skeleton, names.joints)
         angles, ranges = {}, {}
         for joint, named in joints.items():
-            sequence = named.sequence
-            angles[joint] = sequence.angles(held.wxyz[:, joint])
-            ranges[joint] = ranges_for_motion(
-                sequence, skeleton, joint, angles[joint], options
-            )
+            found = held.angles(named.sequence, joint, options)
+            angles[joint], ranges[joint] = found
         return cls(held, make_multibody(skeleton), names, joints, angles, ranges)
 
     @property
@@ -155,23 +151,17 @@ def _write_bodies(xml: XmlWriter, model: OsimModel) -> None:
 def _write_frames(xml: XmlWriter, model: OsimModel, body: int) -> None:
     """Write fixed joints, sensors and drawn bones as frames of a body."""
     multibody, names = model.multibody, model.names
-    skeleton = multibody.skeleton
-    bones = list(multibody.bones(body))
+    bones, sensors = list(multibody.bones(body)), list(multibody.sensors(body))
     fixed = multibody.fixed_joints(body)
-    on_body = multibody.body_of_joint[skeleton.sensor_joint] == body
-    sensors = np.flatnonzero(on_body).tolist()
     if not (bones or fixed or sensors):
         return
-    positions = multibody.joint_position
     with xml.open("components"):
         for joint in fixed:
-            name = names.joints[joint]
-            _open_frame(xml, name, "..", positions[joint], np.eye(3)).close()
-        for sensor in sensors:
-            T = skeleton.T_joint_sensor[sensor]
-            position = positions[skeleton.sensor_joint[sensor]] + T[:3, 3]
+            name, position = names.joints[joint], multibody.joint_position[joint]
+            _open_frame(xml, name, "..", position, np.eye(3)).close()
+        for sensor, T in sensors:
             name = names.sensors[sensor]
-            _open_frame(xml, name, "..", position, T[:3, :3]).close()
+            _open_frame(xml, name, "..", T[:3, 3], T[:3, :3]).close()
         for bone in bones:
             _write_bone(xml, f"{names.joints[bone.joint]}_bone", bone)
 
@@ -193,16 +183,14 @@ def _open_frame(
 
 def _write_bone(xml: XmlWriter, name: str, bone: Bone) -> None:
     """Write a bone to look at: a cylinder along y of its own frame."""
-    along = bone.end - bone.start
-    R = shortest_rotation(np.array([0.0, 0.0, 1.0]), along)
     with (
-        _open_frame(xml, name, "..", 0.5 * (bone.start + bone.end), R),
+        _open_frame(xml, name, "..", bone.middle, bone.R),
         xml.open("attached_geometry"),
         xml.open("Cylinder", name=f"{name}_geometry"),
     ):
         xml.leaf("socket_frame", "..")
         xml.leaf("radius", spell(bone.radius))
-        xml.leaf("half_height", spell(0.5 * float(np.linalg.norm(along))))
+        xml.leaf("half_height", spell(0.5 * bone.length))
 
 
 # --- joints --------------------------------------------------------------------------
@@ -305,14 +293,13 @@ def _write_transform_axis(
 def _write_markers(xml: XmlWriter, model: OsimModel) -> None:
     multibody = model.multibody
     skeleton = multibody.skeleton
-    fixed = _on_landmarks(skeleton)
+    fixed, places = _on_landmarks(skeleton), multibody.marker_position
     for marker, name in enumerate(model.names.markers):
-        joint = skeleton.marker_joint[marker]
-        own = multibody.joint[multibody.body_of_joint[joint]]
-        position = multibody.joint_position[joint] + skeleton.marker_offset[marker]
+        body = multibody.body_of_joint[skeleton.marker_joint[marker]]
+        own = multibody.joint[body]
         with xml.open("Marker", name=name):
             xml.leaf("socket_parent_frame", f"/bodyset/{model.names.joints[own]}")
-            xml.leaf("location", spell(to_file(position)))
+            xml.leaf("location", spell(to_file(places[marker])))
             xml.leaf("fixed", "true" if fixed[marker] else "false")
 
 
