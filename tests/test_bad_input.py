@@ -355,6 +355,29 @@ def test_a_unit_that_someone_stated_is_doubted_and_kept(takes, kind, how):
     assert solution.skeleton.lengths.max() < 1e-2
 
 
+@pytest.mark.parametrize("how", ["stated", "assumed"])
+def test_a_small_figure_whose_trunk_is_level_may_be_an_animal(takes, how):
+    """Its legs have the names of a person's; its file says what is up."""
+    R = geometry.R_Z_UP["y"]
+    small = change(takes["markers"], lambda x: 0.1 * x @ R.T, lambda T: T)
+    source = Source(path="cat.c3d", unit=Fact("mm", how), up=Fact("z", "stated"))
+    small = replace(small, source=source)
+    solution = marey.solve(small)
+    (doubt,) = [f for f in solution.report.findings if f.code.startswith("unit-")]
+    assert (doubt.code, doubt.severity) == ("unit-doubtful", "warning")
+    assert doubt.message.startswith("what looks like a person")
+    assert solution.takes[0].source.unit.value == "mm"
+    assert solution.skeleton.lengths.max() < 0.1
+
+
+def test_a_take_without_markers_and_sensors_is_refused_in_words(takes):
+    take = takes["markers"].select([])
+    with pytest.raises(marey.DataError, match="found neither markers nor sensors"):
+        marey.solve(take)
+    with pytest.raises(marey.DataError, match=r"at least 3$"):
+        marey.solve(takes["markers"].select([0, 1]))
+
+
 def test_messages_about_bad_input_have_numbers_that_people_read(takes):
     small = replace(takes["markers"], source=Source(unit=Fact("m", "stated")))
     cases = (

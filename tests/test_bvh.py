@@ -180,6 +180,7 @@ def test_every_layout_says_the_same(saved, twin):
         (PLAIN.replace("Frames: 2", "Frames: many"), "frames-extra"),
         (PLAIN[:-9], "frames-missing"),
         (PLAIN[:-1], "line-unended"),
+        (PLAIN.replace("OFFSET 10 0 0", "OFFSET 10 0 0 90 0 0"), "offsets-longer"),
         (PLAIN.replace("JOINT Head", "JOINT Hand"), "labels-repeated"),
         (PLAIN.replace("JOINT Head", "JOINT"), "labels-missing"),
         (PLAIN.replace(".0083333", "0"), "rate-assumed"),

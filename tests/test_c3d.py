@@ -302,6 +302,24 @@ def test_computed_points_are_left_out_unless_asked_for(rng, tmp_path):
     assert len(read(tmp_path / "a.c3d").labels) == 6, "not at right angles: markers"
 
 
+def test_copies_of_computed_points_are_computed_too(rng, tmp_path):
+    """Programs that add points write the others again, under the same labels."""
+    counts, words = steps(rng, points=10)
+    words[:] = 0
+    axes = counts[:, [1]] + 100 * np.array([[0, 0, 0], *np.eye(3, dtype=int)])
+    counts[:, 1:5] = counts[:, 5:9] = axes
+    segment = ["LFEO", "LFEA", "LFEL", "LFEP"]
+    labels = ["LKNE", *segment, *segment[:3], "LKneeAngles", "LKneeAngles"]
+    point = {"LABELS": labels, "ANGLES": ["LKneeAngles", "LHipAngles"]}
+    (tmp_path / "a.c3d").write_bytes(c3d_bytes(counts, words, point=point))
+    take = read(tmp_path / "a.c3d")
+    assert take.labels == ("LKNE",)
+    text = [f.message for f in take.source.findings if f.code == "computed-unknown"]
+    assert text == [
+        "listed as computed, but not among the labels: 1, such as LHipAngles"
+    ]
+
+
 def test_angles_that_the_file_stores_stay_beside_the_markers(rng, tmp_path):
     counts, words = steps(rng, points=3)
     words[:] = 0

@@ -5,10 +5,12 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import samples
 import scenes
 import staged
+from c3d_oracles import c3d_bytes
 
 import marey
 from marey import joints, pose, synth
@@ -36,6 +38,17 @@ def test_info_says_what_a_file_is(walk, capsys):
     assert code == 0
     for words in ("walk.c3d", "60 at 120 Hz", "Ann:LFHD", "mm", "stated", "█"):
         assert words in printed.out
+
+
+def test_info_of_angles_alone_has_no_extent(tmp_path, capsys):
+    angles = np.zeros((20, 1, 3), dtype=int)
+    point = {"LABELS": ["LKneeAngles"], "ANGLES": ["LKneeAngles"]}
+    content = c3d_bytes(angles, np.zeros((20, 1), dtype=int), point=point)
+    (tmp_path / "angles.c3d").write_bytes(content)
+    code, printed = run(capsys, "info", tmp_path / "angles.c3d")
+    assert code == 0
+    assert "none, and no sensors" in printed.out
+    assert "extent" not in printed.out
 
 
 def test_info_as_json_is_the_same_for_machines(walk, capsys):

@@ -11,9 +11,14 @@ from marey.joints import fit_joints
 from marey.numerics import geometry
 from marey.segmentation import segment
 from marey.segmentation.clusters.pair_statistics import pair_statistics
-from marey.segmentation.labels.joint_names import are_joint_names, parse_joint_names
+from marey.segmentation.labels.joint_names import (
+    are_joint_names,
+    limb_ends_of_names,
+    parse_joint_names,
+)
 from marey.segmentation.labels.match import recognise_marker_set
 from marey.segmentation.methods.keypoints import are_keypoints, owning_bones
+from marey.take import Fact, Source
 from marey.topology import infer_tree
 
 
@@ -209,6 +214,116 @@ def test_named_joints_of_a_person_give_named_bodies(left_out):
                 - T[:, names.index(name), :3, 3]
             )
             assert np.median(np.linalg.norm(difference, axis=1)) < 0.01
+
+
+FOOT = {
+    "heel": (-0.05, 0.0, -0.06),
+    "foot_index": (0.17, 0.0, -0.07),
+    "big_toe": (0.16, 0.02, -0.07),
+    "small_toe": (0.12, -0.04, -0.07),
+}
+"""Points of a foot beside its ankle, in metres forward, to the left and up."""
+
+FINGERS = ("thumb", "index", "middle", "ring", "pinky")
+
+
+def whole_body(foot, *, hands=False, noise=3e-3):
+    """A person as pose estimation gives it: the joints of COCO, feet and hands."""
+    take = synth.human().record("walk", seconds=5.0, rate=50.0)
+    names, T = take.truth.skeleton.names, take.truth.motion.T_world_joint()
+    truth = dict(zip(names, np.swapaxes(T, 0, 1), strict=True))
+    points = {
+        word: geometry.apply(truth["Head"], np.array(place))
+        for word, place in FACE.items()
+    }
+    for side in ("left", "right"):
+        for joint, part in PARTS.items():
+            points[f"{side}_{joint}"] = truth[side.title() + part][:, :3, 3]
+        ankle = truth[f"{side.title()}Foot"]
+        for word in foot:
+            points[f"{side}_{word}"] = geometry.apply(ankle, np.array(FOOT[word]))
+        if hands:
+            points |= fingers_of(side, truth[f"{side.title()}Hand"])
+    stacked = np.stack(list(points.values()), axis=1)
+    stacked += noise * np.random.default_rng(0).standard_normal(stacked.shape)
+    return marey.Take(rate=50.0, points=stacked, labels=tuple(points))
+
+
+def fingers_of(side, hand):
+    """The joints of five fingers that bend, and the wrist a second time."""
+    bend = 0.6 + 0.5 * np.sin(np.arange(len(hand)) / 20.0)
+    none = np.zeros(len(hand))
+    points = {f"{side}_wrist_pose": hand[:, :3, 3]}
+    for finger, name in enumerate(FINGERS):
+        joints = ("CMC", "MCP", "IP") if name == "thumb" else ("MCP", "PIP", "DIP")
+        place = np.stack([none, none + 0.08, none + 0.02 * (finger - 2.0)], axis=1)
+        for k, joint in enumerate((*joints, "tip")):
+            step = np.stack([np.sin(k * bend), np.cos(k * bend), none], axis=1)
+            place = place + (0.03 * step if k else 0.0)
+            word = name if name in ("thumb", "pinky") else f"{name}_finger"
+            points[f"{side}_{word}_{joint}"] = geometry.apply(hand, place)
+    return points
+
+
+@pytest.mark.parametrize(
+    "foot",
+    [
+        ("heel", "big_toe", "small_toe"),
+        ("heel", "foot_index"),
+        ("big_toe", "small_toe"),
+    ],
+    ids=["heel and toes", "heel and foot", "toes"],
+)
+def test_heel_and_toes_are_one_foot(foot):
+    take = whole_body(foot)
+    solution = marey.solve(take)
+    bodies = solution.bodies[0]
+    for side in ("left", "right"):
+        own = bodies.names.index(f"{side.title()}Foot")
+        on_foot = {take.labels[i] for i in np.flatnonzero(bodies.shared[:, own])}
+        assert on_foot == {f"{side}_{word}" for word in ("ankle", *foot)}
+    assert not any(name.startswith("body") for name in solution.skeleton.names)
+
+
+def test_foot_and_toe_without_a_heel_are_joints_of_a_chain():
+    words = ["hip", "knee", "ankle", "foot", "toe", "shoulder", "elbow", "wrist"]
+    labels = [f"{side}_{word}" for side in ("left", "right") for word in words]
+    assert limb_ends_of_names(labels) == {}
+    labels = [label.replace("foot", "heel") for label in labels]
+    assert sorted(limb_ends_of_names(labels).values()) == ["LeftFoot", "RightFoot"]
+
+
+def test_whole_body_keypoints_have_hands_with_named_fingers():
+    """A second point of the wrist is on the hand; each finger has its three bones."""
+    take = whole_body(("heel", "foot_index"), hands=True)
+    bodies = segment(take)
+    assert bodies.keypoints
+    assert not any(name.startswith("body") for name in bodies.names)
+    for side in ("left", "right"):
+        hand = bodies.names.index(f"{side.title()}Hand")
+        on_hand = {take.labels[i] for i in np.flatnonzero(bodies.shared[:, hand])}
+        assert {f"{side}_wrist", f"{side}_wrist_pose", f"{side}_thumb_CMC"} <= on_hand
+        assert len(on_hand) == 7
+        bone = bodies.names.index(f"{side.title()}LittleIntermediate")
+        on_bone = {take.labels[i] for i in np.flatnonzero(bodies.shared[:, bone])}
+        assert on_bone == {f"{side}_pinky_PIP", f"{side}_pinky_DIP"}
+
+
+def test_a_second_joint_beside_no_eyes_is_of_markers():
+    labels = [*whole_body(("heel",)).labels, "left_wrist_in", "right_wrist_in"]
+    assert are_joint_names(parse_joint_names(labels))
+    blind = [label for label in labels if "eye" not in label]
+    assert not are_joint_names(parse_joint_names(blind))
+
+
+@pytest.mark.parametrize("axis", ["x", "y", "z"])
+def test_named_joints_show_the_up_axis_that_was_assumed(axis):
+    """The file says nothing, so y is assumed; the person stands along another axis."""
+    take = whole_body(("heel", "foot_index"))
+    R = geometry.R_Z_UP["y"] @ geometry.R_Z_UP[axis].T
+    source = Source(path="x.trc", up=Fact("y", "assumed"), unit=Fact("m", "stated"))
+    turned = replace(take, points=take.points @ R.T, source=source)
+    assert marey.solve(turned).takes[0].source.up.value == axis
 
 
 VRM = ["UpperArm", "LowerArm", "Hand", "UpperLeg", "LowerLeg", "Foot"]

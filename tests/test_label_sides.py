@@ -234,6 +234,29 @@ def test_letters_of_other_languages_are_sides_if_pairs_differ_in_them(language, 
     assert not any(side_of(b) for some in plain.values() for one in some for b in one)
 
 
+@pytest.mark.parametrize(
+    "sides", ["LP", "LD", "ЛП", "BJ", "VO", "SD", ("sol", "sag")], ids=str
+)
+def test_a_letter_beside_that_for_left_is_the_other_side(sides):
+    """Not on the only side that is named: "P_kolano" is right beside "L_kolano"."""
+    words = ("thigh", "knee", "ankle", "heel")
+    found = read(*(f"{side}_{word}" for side in sides for word in words), "C7")
+    for side, name in zip(sides, ("Left", "Right"), strict=True):
+        assert found[f"{side}_thigh"] == ((f"{name}UpperLeg",),)
+        assert found[f"{side}_heel"] == ((f"{name}Foot",),)
+
+
+@pytest.mark.parametrize("form", ["{word}{side}", "{side}{word}"])
+def test_letters_for_sides_need_no_separator(form):
+    words = ("GT", "ANK", "CAL", "META1", "META5")
+    labels = [form.format(word=w, side=s) for s in "GD" for w in words]
+    found = read(*labels, "C7", "MAN", "XIPH")
+    for side, name in (("G", "Left"), ("D", "Right")):
+        heel = form.format(word="CAL", side=side)
+        assert found[heel] == ((f"{name}Foot",),)
+    assert found["C7"] == (("Chest",),)
+
+
 def test_letters_are_no_sides_where_labels_name_sides():
     labels = [f"{x}_{s}" for x in ("L_thigh", "R_thigh", "L_shank") for s in "DG"]
     assert read(*labels)["R_thigh_D"] == (("RightUpperLeg",),)

@@ -200,6 +200,16 @@ def test_a_marker_that_is_bad_in_two_takes_is_one_marker():
     assert alone.message == "RFHD: off in take 2 (2 such)"
 
 
+def test_frames_in_which_several_subjects_are_unseen_count_once():
+    runs = [(0, 4), (3, 9), (0, 9), (20, 20)]
+    found = [
+        Finding("pose-unseen", "pose", "warning", "nothing is seen", "", frames)
+        for frames in runs
+    ]
+    (cause,) = group_findings(found)
+    assert cause.message.startswith("nothing is seen in 11 frames")
+
+
 def test_a_sentence_about_items_is_not_said_of_whole_files():
     """The same code may be of a marker, or of all positions of a file."""
     message = "7 positions are exactly zero: taken as not seen"

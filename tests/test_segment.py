@@ -637,6 +637,44 @@ def test_one_rigid_body_is_one_body(rng):
     assert len(bodies.names) == 1
 
 
+def linkage(rng, labels):
+    """Two bodies of four markers on a hinge, and single points that come and go."""
+    T = geometry.transform_exp(np.cumsum(0.02 * rng.normal(size=(300, 6)), axis=0))
+    angle = np.sin(np.arange(300) / 20.0)[:, None] * [0.0, 0.0, 1.0]
+    hinge = geometry.transform(geometry.rotation_exp(angle), np.zeros(3))
+    one = geometry.apply(T[:, None], 0.1 * rng.normal(size=(4, 3)) + [0.0, 0.3, 0.0])
+    other = 0.1 * rng.normal(size=(4, 3)) - [0.0, 0.3, 0.0]
+    points = [one, geometry.apply((T @ hinge)[:, None], other)]
+    ghosts = np.cumsum(0.05 * rng.normal(size=(300, len(labels) - 8, 3)), axis=0)
+    ghosts[rng.random(ghosts.shape[:2]) < 0.3] = np.nan
+    points = np.concatenate([*points, ghosts], axis=1)
+    points += 2e-4 * rng.normal(size=points.shape)
+    return marey.Take(rate=100.0, points=points, labels=tuple(labels))
+
+
+PLATES = [f"{plate}{i}" for plate in ("mF", "mT") for i in range(1, 5)]
+
+
+def test_reflections_beside_named_plates_are_no_bodies(rng):
+    bodies = segment(linkage(rng, [*PLATES, "*12", "*13", "*14"]))
+    assert bodies.names == ("body1", "body2")
+    assert bodies.marker_body[8:].tolist() == [-1, -1, -1]
+    assert set(bodies.marker_body[:8]) == {0, 1}
+    (found,) = [f for f in bodies.findings if f.code == "markers-unnamed"]
+    assert found.value == 3.0
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [[*PLATES, "toe", "heel", "tip"], [f"*{i}" for i in range(11)]],
+    ids=["named", "all unnamed"],
+)
+def test_single_markers_stay_if_they_have_names_or_none_has(labels, rng):
+    bodies = segment(linkage(rng, labels))
+    assert (bodies.marker_body >= 0).all()
+    assert "markers-unnamed" not in [f.code for f in bodies.findings]
+
+
 def test_markers_on_a_line_are_a_finding(rng):
     T = geometry.transform_exp(np.cumsum(0.02 * rng.normal(size=(200, 6)), axis=0))
     line = np.linspace(0, 1, 5)[:, None] * [1.0, 0.0, 0.0]

@@ -134,6 +134,26 @@ def test_a_doubt_is_a_finding_with_its_number(take_of, content, code, value):
     np.testing.assert_equal(found[0].value, value)
 
 
+@pytest.mark.parametrize(
+    ("steps", "rate"),
+    [
+        ([0.04] * 8, 25.0),
+        ([0.041, 0.040, 0.041, 0.040] * 2, 8 / 0.324),
+        ([0.01] * 7 + [9.0], 250.0),
+        ([4.0] * 8, 250.0),
+    ],
+)
+def test_even_times_count_more_than_a_header_that_contradicts_them(
+    take_of, steps, rate
+):
+    """Programs that leave frames out keep the header; counters prove nothing."""
+    times = np.concatenate([[0.0], np.cumsum(steps)])
+    rows = [f"{i + 1}\t{t:.3f}\t1\t2\t3\t4\t5\t6" for i, t in enumerate(times)]
+    take = take_of(text(rows, rate=250))
+    assert take.rate == pytest.approx(rate)
+    assert "rate-mismatch" in codes(take)
+
+
 def test_markers_without_names_get_neutral_ones(take_of):
     take = take_of(text(ROWS, labels="", markers=0, axes="\t\t\n"))
     assert take.labels == ("M1", "M2")

@@ -80,6 +80,12 @@ def in_words(label):
         ("genou_droit", "RightUpperLeg RightLowerLeg"),
         ("coscia_dx", "RightUpperLeg"),
         ("rodilla izq", "LeftUpperLeg LeftLowerLeg"),
+        ("Spina_ant_sup_re", "Hips"),
+        ("Left Back Hip", "Hips"),
+        ("колено_левый", "LeftUpperLeg LeftLowerLeg"),
+        ("어깨_오른쪽", "Chest RightUpperArm"),
+        ("L_tekubi", "LeftLowerArm LeftHand"),
+        ("右外果", "RightLowerLeg RightFoot"),
         ("onderbeen_rechts", "RightLowerLeg"),
         ("fot_vänster", "LeftFoot"),
         ("右足首", "RightLowerLeg RightFoot"),
@@ -95,6 +101,19 @@ def in_words(label):
 )
 def test_words_of_many_habits(label, bodies):
     assert bodies_of_label(label) == (tuple(bodies.split()),)
+
+
+@pytest.mark.parametrize(
+    ("label", "bodies"),
+    [
+        ("LELM", {"LeftUpperArm", "LeftLowerLeg"}),
+        ("RLEPI", {"RightUpperArm", "RightUpperLeg"}),
+        ("THEA", {"Head"}),
+    ],
+)
+def test_equally_good_splits_are_left_to_the_motion(label, bodies):
+    """The elbow's medial side, or a lateral malleolus behind an E."""
+    assert {found[0] for found in bodies_of_label(label)} == bodies
 
 
 @pytest.mark.parametrize("label", ["M001", "*12", "thigh", "Upper3", "XYZ", "Puck1"])

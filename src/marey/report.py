@@ -277,7 +277,7 @@ class Cause:
             mm=f"{1e3 * largest:.0f}",
             percent=f"{1e2 * largest:.0f}",
             seconds=f"{sum(values):.2g}",
-            n_frames=sum(last - first + 1 for first, last in runs),
+            n_frames=_count_frames(runs),
             frames=list_examples([_spell_frames(run) for run in runs]),
         )
 
@@ -328,6 +328,15 @@ def list_examples(items: Sequence[str]) -> str:
 def spell_frames(first: int, last: int) -> str:
     """Return a span of frames, both inclusive, in words: "frame 6", "frames 6 to 9"."""
     return f"frame {first}" if first == last else f"frames {first} to {last}"
+
+
+def _count_frames(runs: Sequence[tuple[int, int]]) -> int:
+    """Return the number of frames in runs, which of several subjects may overlap."""
+    count, end = 0, -1
+    for first, last in sorted(runs):
+        count += max(last - max(first, end + 1) + 1, 0)
+        end = max(end, last)
+    return count
 
 
 def _spell_frames(frames: tuple[int, int]) -> str:

@@ -60,6 +60,7 @@ from marey.cleaning.swaps.within_take import find_swaps as find_swaps
 from marey.cleaning.swaps.within_take import undo_swaps as undo_swaps
 from marey.cleaning.unused_sensors import drop_unused_sensors as drop_unused_sensors
 from marey.cleaning.up_axis import Person as Person
+from marey.cleaning.up_axis import axis_of_people as axis_of_people
 from marey.cleaning.up_axis import correct_up as correct_up
 from marey.kernels import one_blas_thread
 from marey.options import options_from

@@ -53,18 +53,22 @@ DIFFERENCE_ORDER = 2
 """Order of the differences over time that show white noise."""
 
 
-def correct_unit(take: Take, person: Sequence[Array]) -> Take:
+def correct_unit(take: Take, person: Sequence[Array], *, lies: bool = False) -> Take:
     """Return the take with the length unit that the size of a person shows.
 
-    A unit that the file states, or that the caller gave, is doubted and kept.
+    A unit that the file states, or that the caller gave, is doubted and kept. So is any
+    unit if the person lies: animals do, and their legs have the same names.
 
     Args:
         take: The recording.
         person: Positions (frame, marker, 3) of each person in it, in metres.
+        lies: Whether the trunk is level, by an up axis that is known.
     """
     extent = _impossible_extent(person)
     if not extent:
         return take
+    if lies:
+        return _add(take, find_doubtful_unit(take, person))
     finding, scale = _judge_unit(take, extent)
     notes = [f"lengths times {scale:g}"] if scale != 1.0 else []
     return record_repair(take, [finding], notes, **scaled_lengths(take, scale))

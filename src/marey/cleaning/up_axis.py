@@ -63,7 +63,7 @@ def correct_up(
     if not take.source.up.value:
         return take
     is_stated = take.source.up.how in ("stated", "given")
-    found, evidence = _axis_of_people(people), "people stand along it"
+    found, evidence = axis_of_people(people), "people stand along it"
     is_of_people = found != ""
     if not found:
         found, evidence = _axis_of_fall(take), "jumps or falls are along it"
@@ -107,7 +107,7 @@ def _with_up(take: Take, axis: str, evidence: str) -> Take:
     return replace(rotate_take(take, R), source=source)
 
 
-def _axis_of_people(people: Sequence[Person]) -> str:
+def axis_of_people(people: Sequence[Person]) -> str:
     """Return the axis within 45 degrees of which people stand on average; "" if none.
 
     They must do so in most frames: who lies down for a while stands before and after.

@@ -151,6 +151,8 @@ def _rows(about: dict[str, Any]) -> list[tuple[str, RenderableType]]:
 
 
 def _seen_rows(about: dict[str, Any]) -> list[tuple[str, RenderableType]]:
+    if not (about["markers"] or about["sensors"]):
+        return [("markers", "none, and no sensors")]
     x, y, z = about["size"]
     gaps = about["gaps"]
     never = [name for name in gaps if not any(gaps[name])]

@@ -76,7 +76,12 @@ def select_common_markers(takes: Sequence[Take]) -> tuple[Take, ...]:
                 if len(takes) > 1
                 else ""
             ),
-            needed="at least 3; takes without common names are solved one by one",
+            needed="at least 3"
+            + (
+                "; takes without common names are solved one by one"
+                if len(takes) > 1
+                else ""
+            ),
         )
     if len(takes) == 1:
         return tuple(takes)
@@ -130,7 +135,7 @@ def select_markers(
         "points-computed": (computed, "exactly rigid, so computed and not measured"),
     }
     findings = tuple(
-        _removal_finding(takes[0], code, which, reason)
+        removal_finding(takes[0], code, reason, which)
         for code, (which, reason) in removed.items()
         if which.any()
     )
@@ -217,9 +222,10 @@ def _cluster_spreads(
     return np.asarray(inside.max(axis=(1, 2)))
 
 
-def _removal_finding(
-    take: Take, code: str, which: Bool[Array, " marker"], reason: str
+def removal_finding(
+    take: Take, code: str, reason: str, which: Bool[Array, " marker"]
 ) -> Finding:
+    """Return the finding that some markers are left out, and why."""
     labels = [take.full_labels[i] for i in np.flatnonzero(which)]
     count = "1 point is" if len(labels) == 1 else f"{len(labels)} points are"
     return Finding(

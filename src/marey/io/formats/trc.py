@@ -210,8 +210,8 @@ def _points(
     file.note_count(
         "points-zero",
         zero,
-        "{} positions are exactly zero: kept, though some software writes zeros "
-        "for markers it did not see",
+        "{} positions are exactly zero, as some software writes what it did not see: "
+        "reading keeps them, cleaning masks those far from the others",
     )
     return points
 

@@ -33,10 +33,11 @@ def note_frame_count(file: File, declared: str, present: int) -> None:
     """
     count = parse_number(declared)
     if count is not None and count != present:
+        lost = present < count
         file.note(
-            "frames-missing" if present < count else "frames-extra",
-            f"frames declared {count:.15g}, present {present}: export it again "
-            "if some are missing",
+            "frames-missing" if lost else "frames-extra",
+            f"frames declared {count:.15g}, present {present}: "
+            + ("export it again if some are missing" if lost else "all are read"),
             value=present - count,
         )
 
@@ -51,6 +52,9 @@ def decide_rate(
 ) -> Fact:
     """Return the frame rate: the stated one, else the mean rate of the times.
 
+    Even times count more than a header that contradicts them: programs that leave out
+    frames keep the header.
+
     Args:
         file: Collects findings about contradictory rates and uneven times.
         stated: Rate of the header; text that is no rate is ignored.
@@ -59,7 +63,8 @@ def decide_rate(
         clock: Where the file has the times.
     """
     rate, found = parse_rate(stated), mean_rate(times)
-    if rate is None:
+    contradicted = rate is not None and _contradicts(rate, times)
+    if rate is None or (contradicted and _are_even(times)):
         fact = file.decide_fact(
             "rate",
             stated=f"{found:.10g}" if np.isfinite(found) else None,
@@ -70,16 +75,36 @@ def decide_rate(
     else:
         text = f"{rate:g}" if float(f"{rate:g}") == rate else repr(rate)
         fact = file.decide_fact("rate", stated=text, assumed="100", note=note)
-        # Times are rounded, often to a millisecond: the two ends may be off by that.
-        tolerance = MAX_RATE_DRIFT + TIME_ROUNDING_S * rate / max(len(times) - 1, 1)
-        if fact.how == "stated" and abs(found / rate - 1.0) > tolerance:
-            file.note(
-                "rate-mismatch",
-                f"{note} says {rate:g} Hz, the times {found:g} Hz: {rate:g} Hz is used",
-                value=found,
-            )
+    if contradicted and fact.how in ("stated", "inferred"):
+        file.note(
+            "rate-mismatch",
+            f"{note} says {rate:g} Hz, the times {found:g} Hz: "
+            f"{float(fact.value):g} Hz is used; give rate= if that is wrong",
+            value=found,
+        )
     _check_steps(file, times)
     return fact
+
+
+def _contradicts(rate: float, times: Float[np.ndarray, " frame"]) -> bool:
+    """Return whether the mean rate of the times is another than the stated one.
+
+    Times are rounded, often to a millisecond: the two ends may be off by that.
+    """
+    tolerance = MAX_RATE_DRIFT + TIME_ROUNDING_S * rate / max(len(times) - 1, 1)
+    return abs(mean_rate(times) / rate - 1.0) > tolerance
+
+
+def _are_even(times: Float[np.ndarray, " frame"]) -> bool:
+    """Return whether most steps of the times are the mean step, of less than a second.
+
+    Longer steps are of a counter, or of another unit.
+    """
+    steps = np.diff(times)
+    usual, mean = np.median(steps), np.mean(steps)
+    return bool(
+        usual < 1.0 and abs(usual - mean) <= MAX_RATE_DRIFT * mean + TIME_ROUNDING_S
+    )
 
 
 def parse_rate(text: str) -> float | None:
@@ -109,7 +134,7 @@ def _check_steps(file: File, times: Float[np.ndarray, " frame"]) -> None:
     file.note_count(
         "times-uneven",
         uneven,
-        "{} steps of the times are not one frame: frames may be missing",
+        "steps of the times that are not one frame: {}; frames may be missing",
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from marey.anatomy import names as vrm
 from marey.cleaning import (
     Person,
+    axis_of_people,
     check_flatness,
     check_takes,
     clean,
@@ -46,6 +47,7 @@ from marey.segmentation import (
     segment,
     synchronise_sensors,
 )
+from marey.segmentation.labels.joint_names import standing_points
 from marey.segmentation.labels.match import match_subjects
 from marey.segmentation.methods.sensors import recognise_program
 from marey.take import Take
@@ -92,10 +94,13 @@ def _check_take(take: Take) -> Take:
     """Return a take that can be solved, with unique names of markers and sensors.
 
     Raises:
-        DataError: If it has no frames, all its positions are one, or its sensors have
-            no orientations.
+        DataError: If it has no frames, nothing that has a position, all its positions
+            are one, or its sensors have no orientations.
     """
     name = take.source.path or "take"
+    if not (take.labels or take.sensor_names):
+        needed = "positions; analog channels and angles alone show no skeleton"
+        raise DataError(name, found="neither markers nor sensors", needed=needed)
     if not take.n_frames:
         raise DataError(name, found="0 frames", needed="at least 1")
     if _are_one(take.positions):
@@ -179,6 +184,8 @@ def _standing_people(take: Take) -> list[Person]:
         (take.points, {body: subject.markers_of(body) for body in subject.bodies})
         for subject in match_subjects(take)
     ]
+    if len(set(take.subjects)) <= 1:
+        figures.append((take.points, standing_points(take.labels)))
     people = []
     for positions, items in figures:
         upper = [i for body in items if body in UPPER for i in items[body]]
@@ -187,6 +194,12 @@ def _standing_people(take: Take) -> list[Person]:
         if upper and lower:
             people.append(Person(positions[:, upper], positions[:, lower]))
     return people
+
+
+def _lies_down(take: Take) -> bool:
+    """Return whether people reach along another axis than that which is known as up."""
+    is_known = take.source.up.how in ("stated", "given")
+    return is_known and axis_of_people(_standing_people(take)) not in ("", "z")
 
 
 def _select_subject(take: Take, subject: str, *, is_named: bool) -> Take:
@@ -224,7 +237,10 @@ def clean_takes(takes: tuple[Take, ...], options: SolveOptions) -> tuple[Take, .
     takes = tuple(mask_unsure(take, options.min_confidence) for take in takes)
     if options.clean:
         takes = tuple(_without_missing(take) for take in takes)
-        takes = tuple(correct_unit(take, _people_in(take)) for take in takes)
+        takes = tuple(
+            correct_unit(take, _people_in(take), lies=_lies_down(take))
+            for take in takes
+        )
         takes = tuple(
             correct_up(take, _standing_people(take), stands_on_zero) for take in takes
         )

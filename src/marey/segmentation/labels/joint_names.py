@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from itertools import pairwise, permutations
 
 from marey.anatomy import names as vrm
+from marey.segmentation.labels.limb_ends import (
+    LimbPoint,
+    bodies_at_limb_ends,
+    is_finger,
+)
 from marey.segmentation.labels.marker_sets import MIN_MATCHED_FRACTION
 from marey.segmentation.labels.words import names_an_animal, vocabulary
 
@@ -20,7 +25,10 @@ OPPOSITE_SIDES = tuple(
 )
 """Spellings of a side, each with the other side in the same spelling."""
 
-HEAD_POINTS = ("nose", "eye", "ear", "head")
+FACE_POINTS = ("nose", "eye", "ear", "mouth", "lip", "chin")
+"""Words for points of the face of a person."""
+
+HEAD_POINTS = (*FACE_POINTS, "head")
 """Words for points of the head of a person."""
 
 MIN_LIMB_JOINTS = 6
@@ -46,7 +54,7 @@ def parse_joint_names(labels: Sequence[str]) -> list[JointWord]:
     is the left knee if both sides have one label for each segment of their limbs, and
     none for a knee.
     """
-    plain = [re.sub(r"[\W_]+", "", label.casefold()) for label in labels]
+    plain = _plain_labels(labels)
     words = [_parse_label(label, set(plain)) for label in plain]
     joint_of = vocabulary().segments
     moved = [
@@ -54,8 +62,32 @@ def parse_joint_names(labels: Sequence[str]) -> list[JointWord]:
         for side, stem in (_split_side(label, set(plain)) for label in plain)
     ]
     if not _are_segments(words, moved):
-        return words
+        return _without_second_points(words, plain)
     return [two if two.joint else one for one, two in zip(words, moved, strict=True)]
+
+
+def _plain_labels(labels: Sequence[str]) -> list[str]:
+    """Return labels in lower case and without separators."""
+    return [re.sub(r"[\W_]+", "", label.casefold()) for label in labels]
+
+
+def _without_second_points(
+    words: Sequence[JointWord], labels: Sequence[str]
+) -> list[JointWord]:
+    """Return the words of labels, those of a second point of one joint taken away.
+
+    Only if both eyes are named, on which no marker sits: the points are then from
+    pictures, where a body and a hand may both have a wrist. The shortest label stays.
+    """
+    inner = {joint for limb in vocabulary().limbs for joint in limb[:3]}
+    if not {JointWord("l", "eye"), JointWord("r", "eye")} <= set(words):
+        return list(words)
+    order = sorted(range(len(words)), key=lambda i: (len(labels[i]), labels[i]))
+    first = {words[i]: i for i in reversed(order)}
+    return [
+        JointWord(w.side, "") if w.joint in inner and first[w] != i else w
+        for i, w in enumerate(words)
+    ]
 
 
 def _are_segments(words: Sequence[JointWord], moved: Sequence[JointWord]) -> bool:
@@ -78,6 +110,8 @@ def _are_segments(words: Sequence[JointWord], moved: Sequence[JointWord]) -> boo
 def _parse_label(label: str, labels: set[str]) -> JointWord:
     side, stem = _split_side(label, labels)
     table = vocabulary()
+    if is_finger(stem):
+        return JointWord(side, "finger")
     inner = (word for limb in table.limbs for word in limb)
     words = (*table.same_joint, *inner, *table.midline)
     joint = next((word for word in words if word in stem), "")
@@ -144,6 +178,31 @@ def trunk_of_names(labels: Sequence[str]) -> tuple[set[int], set[int]]:
         center = {i for i, w in enumerate(words) if not w.side and w.joint in middle}
         parts.append(sides | center if len(sides) == 2 else set())
     return (parts[0], parts[1]) if all(parts) else none
+
+
+def limb_ends_of_names(labels: Sequence[str]) -> dict[frozenset[int], str]:
+    """Return the points of the feet, hands and finger bones of a person, with names."""
+    words = parse_joint_names(labels)
+    if not are_joint_names(words) or any(map(names_an_animal, labels)):
+        return {}
+    plain = _plain_labels(labels)
+    stems = [_split_side(label, set(plain))[1] for label in plain]
+    return bodies_at_limb_ends(
+        [LimbPoint(w.side, s, w.joint) for w, s in zip(words, stems, strict=True)]
+    )
+
+
+def standing_points(labels: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Return the joints that move chest, lower legs and feet of a person, by body."""
+    words = parse_joint_names(labels)
+    if not any(trunk_of_names(labels)):
+        return {}
+    joints = {vrm.CHEST: "shoulder", vrm.LOWER_LEG: "knee", vrm.FOOT: "ankle"}
+    found = {
+        body: tuple(i for i, w in enumerate(words) if w.side and w.joint == joint)
+        for body, joint in joints.items()
+    }
+    return {body: points for body, points in found.items() if points}
 
 
 def name_of_bone(words: Sequence[JointWord], points: Collection[int]) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 
 from marey.anatomy import names as vrm
 from marey.segmentation.labels.marker_sets import MIN_BODIES
@@ -48,21 +49,23 @@ def bodies_of_labels(labels: Mapping[str, str]) -> dict[str, tuple[Bodies, ...]]
 def with_spelled_sides(labels: Mapping[str, str]) -> dict[str, str]:
     """Return labels with letters that stand for sides in their language spelled out.
 
-    "Genou_G" and "Genou_D" are a left and a right knee if no label names a side
-    otherwise and several pairs of labels differ in these letters alone.
+    "Genou_G" and "Genou_D" are a left and a right knee, "EIASG" and "EIASD" points of
+    the pelvis, if several pairs of labels differ in these letters alone. More labels
+    must have them than name a side otherwise: "P_kolano" is right beside "L_kolano".
     """
-    if any(one.side for label in labels.values() for one in readings_of_label(label)):
-        return dict(labels)
+    n_sided = sum(
+        any(one.side for one in readings_of_label(label)) for label in labels.values()
+    )
     chunks = {key: label_chunks(label) for key, label in labels.items()}
     best: dict[str, str] = {}
-    for letters in vocabulary().side_letters:
-        spelled = {
-            key: _spell_side(some, dict(zip(letters, vrm.SIDES, strict=True)))
-            for key, some in chunks.items()
-        }
+    for letters, spell in product(
+        vocabulary().side_letters, (_spell_side, _spell_first, _spell_last)
+    ):
+        side_of_letter = dict(zip(letters, vrm.SIDES, strict=True))
+        spelled = {key: spell(some, side_of_letter) for key, some in chunks.items()}
         sides = {label for label in spelled.values() if label}
         n_pairs = sum(_LEFT_WORD.sub(vrm.RIGHT, one) in sides - {one} for one in sides)
-        if n_pairs >= MIN_BODIES and len(sides) > len(best):
+        if n_pairs >= MIN_BODIES and len(sides) > max(len(best), n_sided):
             best = {key: label for key, label in spelled.items() if label}
     return {**labels, **best}
 
@@ -77,6 +80,18 @@ def _spell_side(chunks: Sequence[str], side_of_letter: Mapping[str, str]) -> str
             rest[place] = side_of_letter[letter] + (f"_{number}" if number else "")
             return "_".join(rest)
     return ""
+
+
+def _spell_first(chunks: Sequence[str], side_of_letter: Mapping[str, str]) -> str:
+    """Return a label of one part that begins with such a letter; "" for others."""
+    side = side_of_letter.get(chunks[0][0]) if len(chunks) == 1 else None
+    return f"{side}_{chunks[0][1:]}" if side and chunks[0][1:] else ""
+
+
+def _spell_last(chunks: Sequence[str], side_of_letter: Mapping[str, str]) -> str:
+    """Return a label of one part that ends with such a letter; "" for others."""
+    side = side_of_letter.get(chunks[0][-1]) if len(chunks) == 1 else None
+    return f"{chunks[0][:-1]}_{side}" if side and chunks[0][:-1] else ""
 
 
 def _read_together(labels: Mapping[str, str]) -> dict[str, tuple[Reading, ...]]:

@@ -116,14 +116,18 @@ class Split(NamedTuple):
     shortness: int
     """Negative sum of the squared lengths of the words: long words are best."""
 
+    order: tuple[int, ...]
+    """Lengths of the words, negative if long words in front are best."""
+
     words: tuple[str, ...]
 
-    def add(self, word: str) -> "Split":
+    def add(self, word: str, sign: int) -> "Split":
         """Return the split of a longer label that ends with this word."""
         return Split(
             self.n_unknown,
             self.n_words + 1,
             self.shortness - len(word) ** 2,
+            (*self.order, sign * len(word)),
             (*self.words, word),
         )
 
@@ -196,8 +200,9 @@ def bodies_of_label(label: str) -> tuple[Bodies, ...]:
 def readings_of_label(label: str) -> tuple[Reading, ...]:
     """Return what the words of a label may mean, with the sides that it may name."""
     splits = [
-        (_split(chunks), side, chunks)
+        (split, side, chunks)
         for side, chunks in _side_readings(label_chunks(label))
+        for split in _splits(chunks)
     ]
     best = min((split[:2] for split, _, _ in splits), default=None)
     if names_no_body(label) or not best:
@@ -221,8 +226,9 @@ def readings_of_label(label: str) -> tuple[Reading, ...]:
 def words_of_label(label: str) -> frozenset[str]:
     """Return the known words of a label, and the whole label without a side."""
     splits = [
-        (_split(chunks), "".join(chunks))
+        (split, "".join(chunks))
         for _, chunks in _side_readings(label_chunks(label))
+        for split in _splits(chunks)
     ]
     best = min((split[:2] for split, _ in splits), default=None)
     words = (word for split, _ in splits if split[:2] == best for word in split.words)
@@ -309,14 +315,26 @@ def _without_side(chunk: str, word: str) -> str | None:
     return chunk.removesuffix(word) if is_clear and chunk.endswith(word) else None
 
 
-def _split(chunks: tuple[str, ...]) -> Split:
+def _splits(chunks: tuple[str, ...]) -> tuple[Split, ...]:
+    """Return the best splits of a label into words, one or two that are equally good.
+
+    A position may stand behind its landmark or before: "LEPI" is "lep i" or "l epi".
+    """
+    return tuple({_split(chunks, sign): None for sign in (-1, 1)})
+
+
+def _split(chunks: tuple[str, ...], sign: int) -> Split:
     """Return the best split of a label into words (shortest path, from left to right).
 
     Numbers cost nothing. A word that is not clear lies within one chunk.
+
+    Args:
+        chunks: The parts of the label.
+        sign: Of equally good splits, -1 prefers long words in front, 1 at the end.
     """
     text = "".join(chunks)
     ends = {sum(map(len, chunks[: i + 1])) for i in range(len(chunks))}
-    best = [Split(0, 0, 0, ())]
+    best = [Split(0, 0, 0, (), ())]
     for end in range(1, len(text) + 1):
         before = best[end - 1]
         lost = 0 if text[end - 1].isdigit() else 1
@@ -327,7 +345,7 @@ def _split(chunks: tuple[str, ...]) -> Split:
             if word in vocabulary().landmarks and (
                 not crosses or len(word) > CLEAR_WORD
             ):
-                options.append(best[begin].add(word))
+                options.append(best[begin].add(word, sign))
         best.append(min(options))
     return best[-1]
 

@@ -25,10 +25,12 @@ from marey.segmentation.labels.joint_names import (
     JointWord,
     are_joint_names,
     bones_of_names,
+    limb_ends_of_names,
     name_of_bone,
     parse_joint_names,
     trunk_of_names,
 )
+from marey.segmentation.labels.limb_ends import MOVING_JOINTS
 from marey.segmentation.marker_selection import group_by_subject, select_markers
 from marey.segmentation.methods.overlap import default_names
 from marey.take import Take
@@ -117,7 +119,9 @@ def find_bodies(task: SegmentationTask) -> tuple[Bodies, ...]:
 def _bone_names(take: Take, members: Members) -> tuple[str, ...]:
     """Return names of a person's bones by those of their points, else numbers."""
     words = parse_joint_names(take.labels)
-    names = [name_of_bone(words, np.flatnonzero(body).tolist()) for body in members]
+    ends = limb_ends_of_names(take.labels)
+    points = [frozenset(np.flatnonzero(body).tolist()) for body in members]
+    names = [ends.get(own) or name_of_bone(words, own) for own in points]
     default = default_names(len(members))
     if HIPS not in names or not any(trunk_of_names(take.labels)):
         return default
@@ -152,7 +156,7 @@ def find_bones(take: Take, stats: PairStats, kept: Int[Array, " kept"]) -> Membe
     The bones are the minimum spanning tree of the points by length and stretch, with
     the bones that follow from the names in it. Bones that meet and whose far ends keep
     their distance too are one body, such as a pelvis. Names also say which points are
-    the trunk of a person.
+    the trunk, a foot or a hand of a person.
 
     Args:
         take: The recording.
@@ -162,11 +166,14 @@ def find_bones(take: Take, stats: PairStats, kept: Int[Array, " kept"]) -> Membe
     labels = [take.labels[i] for i in kept]
     words = parse_joint_names(labels)
     named = bones_of_names(words)
-    trunk = _trunk_bodies(labels, stats)
-    inside = {bone for body in trunk for bone in pairwise(sorted(body))}
+    ends = [set(body) for body in limb_ends_of_names(labels)]
+    outer = {i for body in ends for i in body if words[i].joint not in MOVING_JOINTS}
+    named = {bone for bone in named if not outer & set(bone)}
+    whole = [*_trunk_bodies(labels, stats), *ends]
+    inside = {bone for body in whole for bone in pairwise(sorted(body))}
     bones = _spanning_tree(_bone_costs(stats, words), named | inside)
     outside = [bone for bone in bones if bone not in inside]
-    groups = _merge_rigid_bones(outside, named, stats, trunk)
+    groups = _merge_rigid_bones(outside, named, stats, whole)
     members = np.zeros((len(groups), len(take.labels)), dtype=bool)
     for row, group in zip(members, groups, strict=True):
         row[kept[sorted(group)]] = True
@@ -248,16 +255,16 @@ def _merge_rigid_bones(
     bones: Sequence[Bone],
     named: set[Bone],
     stats: PairStats,
-    trunk: Sequence[set[int]],
+    whole: Sequence[set[int]],
 ) -> list[set[int]]:
     """Return the points of each body: bones merged while their union is rigid.
 
-    Named bones and the bodies of the trunk stay as they are.
+    Named bones stay as they are, and so do the bodies that names give.
     """
     median = float(np.median([stats.spread[bone] for bone in bones]))
     steady = max(stats.noise, median)
     groups = [set(bone) for bone in bones if bone not in named]
-    named_groups = [*map(set, sorted(named & set(bones))), *trunk]
+    named_groups = [*map(set, sorted(named & set(bones))), *whole]
     while True:
         unions = (
             (one, other)

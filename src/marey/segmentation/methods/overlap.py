@@ -6,22 +6,29 @@ import numpy as np
 
 from marey.bodies import Bodies
 from marey.errors import DataError
-from marey.numerics import Array, Float, Int
+from marey.numerics import Array, Bool, Float, Int
 from marey.numerics.robust import logistic
 from marey.numerics.thresholds import MIN_SAMPLES
 from marey.report import Finding
 from marey.segmentation.body_poses import make_bodies
 from marey.segmentation.clusters.model_selection import Clustering, cluster_markers
 from marey.segmentation.clusters.pair_statistics import (
+    MIN_RIGID_MARKERS,
     Members,
     members_of_labels,
 )
 from marey.segmentation.contract import SegmentationTask, Suitability
+from marey.segmentation.labels.spelling import is_name
 from marey.segmentation.marker_selection import (
     few_common_markers,
     group_by_subject,
+    removal_finding,
     select_markers,
 )
+from marey.take import Take
+
+UNNAMED = "markers-unnamed", "without a name and on no body of named markers"
+"""Code of markers that are left out, and the reason."""
 
 INTERCEPT, SLOPE = 1.6, 0.2
 """Coefficients of the probability that a marker's body is right, or that a body is one
@@ -83,13 +90,17 @@ def bodies_of_clusterings(
     clusterings: Mapping[str, Clustering],
     findings: tuple[Finding, ...],
 ) -> tuple[Bodies, ...]:
-    """Return the bodies of each take from the clusters of each subject's markers."""
+    """Return the bodies of each take from the clusters of each subject's markers.
+
+    One or two markers without a name ("*12") that make a body of their own beside named
+    ones are reflections or lost pieces of tracks, and left out.
+    """
     takes = task.marker_takes
     n_markers = len(takes[0].labels)
     members = np.zeros((0, n_markers), dtype=bool)
     owner = np.full(n_markers, -1, dtype=np.int64)
     confidence, of_bodies = np.zeros(n_markers), np.zeros(0)
-    names: list[str] = []
+    prefixes: list[str] = []
     for subject, markers in groups.items():
         clustering = clusterings[subject]
         inside = np.zeros((len(clustering.members), n_markers), dtype=bool)
@@ -99,15 +110,20 @@ def bodies_of_clusterings(
         confidence[markers] = marker_confidence(clustering)
         of_bodies = np.append(of_bodies, body_confidence(clustering))
         prefix = f"{subject}:" if len(groups) > 1 and subject else ""
-        names += [prefix + name for name in default_names(len(inside), len(names))]
+        prefixes += [prefix] * len(inside)
+    kept = np.ones(len(members), dtype=bool)
+    if not task.n_bodies:
+        kept, owner, findings = _without_ghosts(takes[0], owner, kept, findings)
+    numbers = enumerate(np.flatnonzero(kept).tolist(), start=1)
+    names = [f"{prefixes[body]}body{number}" for number, body in numbers]
     return tuple(
         make_bodies(
             take,
             names,
-            members,
+            members[kept],
             owner,
             marker_confidence=confidence,
-            body_confidence=of_bodies,
+            body_confidence=of_bodies[kept],
             findings=findings,
             stats=task.pair_stats,
         )
@@ -115,9 +131,38 @@ def bodies_of_clusterings(
     )
 
 
-def default_names(n_bodies: int, first: int = 0) -> tuple[str, ...]:
+def _without_ghosts(
+    take: Take,
+    owner: Int[Array, " marker"],
+    bodies: Bool[Array, " body"],
+    findings: tuple[Finding, ...],
+) -> tuple[Bool[Array, " body"], Int[Array, " marker"], tuple[Finding, ...]]:
+    """Return which bodies are kept, the new owners, and findings with those left out.
+
+    Bodies that own no named marker and at most two without a name are not kept, if
+    most markers have names.
+
+    Args:
+        take: Has the labels.
+        owner: The body that owns each marker, -1 for none.
+        bodies: One value for each body.
+        findings: What was found before.
+    """
+    used = owner >= 0
+    named = np.array([is_name(label) for label in take.labels])
+    n_named = np.bincount(owner[used & named], minlength=len(bodies))
+    n_owned = np.bincount(owner[used], minlength=len(bodies))
+    kept = (n_named > 0) | (n_owned >= MIN_RIGID_MARKERS)
+    if kept.all() or n_named.sum() <= 0.5 * n_owned.sum():
+        return np.ones_like(bodies), owner, findings
+    number = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
+    left_out = removal_finding(take, *UNNAMED, used & (number[owner] < 0))
+    return kept, number[owner], (*findings, left_out)
+
+
+def default_names(n_bodies: int) -> tuple[str, ...]:
     """Return names of bodies that have none: body1, body2 ..."""
-    return tuple(f"body{first + i + 1}" for i in range(n_bodies))
+    return tuple(f"body{i + 1}" for i in range(n_bodies))
 
 
 def marker_confidence(clustering: Clustering) -> Float[Array, " marker"]:

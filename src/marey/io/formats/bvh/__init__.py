@@ -213,10 +213,11 @@ def _read_channels(
     )
     values = _whole_rows(file, table, body, frames)
     if frames != len(values):
+        lost = len(values) < (frames or 0)
         file.note(
-            "frames-missing" if len(values) < (frames or 0) else "frames-extra",
-            f"frames declared {declared!r}, present {len(values)}: export it again "
-            "if some are missing",
+            "frames-missing" if lost else "frames-extra",
+            f"frames declared {declared.strip()}, present {len(values)}: "
+            + ("export it again if some are missing" if lost else "all are read"),
             value=len(values) - (frames or 0),
         )
     if len(values) == 0 and frames != 0:

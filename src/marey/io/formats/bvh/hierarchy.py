@@ -49,6 +49,8 @@ class _HierarchyParser:
     stack: list[int] = field(default_factory=list)
     opened: bool = True
     """Whether the opening brace of the last joint was read."""
+    n_further: int = 0
+    """Numbers after the third one of an OFFSET."""
 
     def run(self) -> list[BvhJoint]:
         for token in self.tokens:
@@ -63,6 +65,12 @@ class _HierarchyParser:
                 self._property(token)
         if self.stack or not self.opened or not self.joints:
             self._fail(None, f"{len(self.stack)} more }}", "the end of the hierarchy")
+        self.file.note_count(
+            "offsets-longer",
+            self.n_further,
+            "OFFSETs have {} numbers after the third: these are left out; check the "
+            "rest pose",
+        )
         return self.joints
 
     def _begin(self, token: re.Match[str], *, is_end: bool) -> None:
@@ -95,9 +103,17 @@ class _HierarchyParser:
         word = token[0].upper()
         if word == "HIERARCHY" and not self.joints:
             return
-        if not self.stack or not self.opened or word not in ("OFFSET", "CHANNELS"):
+        joint = self.joints[self.stack[-1]] if self.stack and self.opened else None
+        if (
+            joint
+            and joint.offset
+            and not joint.channels
+            and parse_number(word) is not None
+        ):
+            self.n_further += 1
+            return
+        if joint is None or word not in ("OFFSET", "CHANNELS"):
             self._fail(token, "OFFSET, CHANNELS, JOINT, End Site or a brace", token[0])
-        joint = self.joints[self.stack[-1]]
         if word == "OFFSET":
             joint.offset = tuple(self._number(token) for _ in range(3))
             return

@@ -44,8 +44,9 @@ def read_take(file: File) -> Take:
     facts = _decide_facts(file, contents, seen)
     # The fact is rounded.
     exact = file.options.rate or layout.rate or facts.hertz
-    names = _names(file, contents)
-    computed = _find_computed(file, parameters, names, seen)
+    given = _given_names(contents)
+    names = _names(file, given)
+    computed = _find_computed(file, parameters, given, names, seen)
     measured = [i for i in range(layout.points) if i not in computed]
     _check_positions(file, seen[:, measured], facts)
     poses = computing.find_poses_as_points(file.path, layout, names, computed)
@@ -136,15 +137,19 @@ def _start(contents: C3dContents, rate: float) -> float:
     return max(contents.layout.first_frame - 1, 0) / rate
 
 
-def _names(file: File, contents: C3dContents) -> list[PointName]:
-    """Return one subject and one label per point, each pair unique."""
+def _given_names(contents: C3dContents) -> list[PointName]:
+    """Return the subject and the label of each point as the file has them."""
     prefixes = [
         prefix
         for prefix in contents.parameters.texts("SUBJECTS", "LABEL_PREFIXES")
         if len(prefix) > 1 and prefix.endswith(":")
     ]
     prefixes.sort(key=len, reverse=True)
-    given = [_split_subject(label, prefixes) for label in contents.labels]
+    return [_split_subject(label, prefixes) for label in contents.labels]
+
+
+def _names(file: File, given: Sequence[PointName]) -> list[PointName]:
+    """Return one subject and one label per point, each pair unique."""
     names = _make_names_unique(given)
     unnamed = sum(not label for _, label in given)
     changed = sum(new != old for new, old in zip(names, given, strict=True))
@@ -192,17 +197,23 @@ def _split_subject(name: str, prefixes: Sequence[str]) -> PointName:
 def _find_computed(
     file: File,
     parameters: C3dParameters,
+    given: Sequence[PointName],
     names: Sequence[PointName],
     seen: Float[np.ndarray, "frame point 3"],
 ) -> set[int]:
-    """Return the points that were computed, not measured."""
+    """Return the points that were computed, not measured.
+
+    A point whose label occurs more than once is computed if one of them is: programs
+    that add points to a file write the others again.
+    """
     listed = computing.computed_names(parameters)
-    known = [{label, f"{subject}:{label}"} for subject, label in names]
+    known = [{label, f"{subject}:{label}"} for subject, label in given]
     unknown = listed.difference(*known)
     if unknown:
         file.note(
             "computed-unknown",
-            f"{len(unknown)} points listed as computed are not among the labels",
+            f"listed as computed, but not among the labels: {len(unknown)}, such as "
+            f"{min(unknown)}",
             severity="info",
         )
     computed, partial = computing.segment_axes(names, seen)
@@ -213,6 +224,8 @@ def _find_computed(
         )
     listed |= set(computing.CENTRES_OF_MASS)
     computed |= {i for i, both in enumerate(known) if both & listed}
+    repeated = {given[i] for i in computed if given[i][1]}
+    computed |= {i for i, name in enumerate(given) if name in repeated}
     if not file.options.computed:
         file.note_count(
             "computed-left-out",
