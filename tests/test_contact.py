@@ -17,12 +17,8 @@ from marey.motion import GroundPlane
 from marey.numerics import geometry
 from marey.pipeline import SolveOptions
 from marey.pose import fit_pose
-from marey.pose.contact.foot_plants import (
-    FootPlant,
-    estimate_noise,
-    find_foot_plants,
-    viterbi_states,
-)
+from marey.pose.contact.foot_plants import FootPlant, find_foot_plants
+from marey.pose.contact.goals import PointGoals, project_anchors
 from marey.pose.contact.ground import (
     ANCHOR_SD_M,
     MIN_STEP_HEIGHT_M,
@@ -39,16 +35,13 @@ from marey.pose.contact.ground_contacts import (
     find_ground_contacts,
     planted_spans,
 )
-from marey.pose.contact.inverse_kinematics import (
-    PointGoals,
-    project_anchors,
-    reach_goals,
-)
+from marey.pose.contact.inverse_kinematics import reach_goals
 from marey.pose.contact.points import (
     ContactPoints,
     PointTracks,
     find_contact_points,
 )
+from marey.pose.contact.stance import estimate_noise, viterbi_states
 
 FEET = ("LeftHeel", "LeftToes", "RightHeel", "RightToes")
 UP = np.array([0.0, 0.0, 1.0])

@@ -10,7 +10,8 @@ from marey import synth
 from marey.cleaning import fill_gaps
 from marey.errors import OptionError
 from marey.numerics import geometry
-from marey.pipeline.stages import bodies as stages_bodies
+from marey.pipeline.stages.bodies import fit_bodies
+from marey.pipeline.stages.repair import repair_with_joints
 from marey.report import Finding
 
 SHORT = {"seconds": 4.0, "rate": 60.0}
@@ -166,10 +167,8 @@ def test_clean_fills_gaps_only_when_asked(exact):
 def test_gaps_are_filled_though_orientations_are_odd(exact):
     options = marey.SolveOptions(max_gap=0.25)
     corrupted = hide(exact, 0, 50, 54)
-    fit = stages_bodies.fit_bodies((corrupted,), options)
+    fit = fit_bodies((corrupted,), options)
     odd = Finding("orientations-inconsistent", "joints", "error", "read otherwise")
     doubtful = replace(fit, joint_findings=(odd,))
-    repaired = stages_bodies.repair_with_joints(
-        doubtful, options, stages_bodies.fit_bodies
-    )
+    repaired = repair_with_joints(doubtful, options, fit_bodies)
     assert np.flatnonzero(repaired.takes[0].filled[:, 0]).tolist() == [*range(50, 55)]

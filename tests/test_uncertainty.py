@@ -8,11 +8,9 @@ import pytest
 from posed import hide_markers, markers_on, random_pose, record, skeleton_of_every_kind
 
 import marey
-from marey.articulated.tables import make_nodes
-from marey.articulated.targets import TargetNames, match_targets, recording_of
 from marey.numerics import geometry
 from marey.pose import fit_pose
-from marey.pose.uncertainty import rotation_sd
+from marey.pose.uncertainty import FittedTargets
 from marey.skeleton import Kind
 
 
@@ -52,12 +50,10 @@ def test_the_sparse_inverse_agrees_with_the_dense_one(seed):
     """For joints of every kind, from markers and sensors."""
     motion, take = noisy_pose_of_every_kind(seed)
     skeleton, sds = motion.skeleton, (2e-3, 3e-3, 1e-2)
-    nodes = make_nodes(skeleton, limits=False)
-    matches = match_targets(skeleton, nodes, TargetNames.of(take))
+    fitted = FittedTargets(motion, take)
     sensor_weight = np.tile(np.array(sds[1:]) ** -2.0, (2, 1))
-    weight = np.full(len(matches.marker), sds[0] ** -2.0)
-    weights = weight, sensor_weight
-    found = rotation_sd(motion, recording_of(take), matches, *weights, prior=1e-9)
+    weight = np.full(len(fitted.matches.marker), sds[0] ** -2.0)
+    found = fitted.rotation_sd((weight, sensor_weight), prior=1e-9)
     turns = geometry.matrix_from_quat(motion.wxyz[0])
     root, seen = motion.T_world_root[0, :3, 3], (take.points[0], take.T_world_sensor[0])
     expected = naive.joint_rotation_sd(skeleton, root, turns, *seen, sds)

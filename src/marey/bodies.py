@@ -146,10 +146,10 @@ class Bodies:
                 T_body_other = geometry.kabsch(source, target)
             if np.isfinite(T_body_other).all():
                 T_other_body = geometry.inverse(T_body_other)
-                own, borne = self.marker_body == body, self.sensor_body == body
+                own, own_sensors = self.marker_body == body, self.sensor_body == body
                 T[:, body] = T[:, body] @ T_body_other
                 offset[own] = geometry.apply(T_other_body, offset[own])
-                T_body_sensor[borne] = T_other_body @ T_body_sensor[borne]
+                T_body_sensor[own_sensors] = T_other_body @ T_body_sensor[own_sensors]
         return replace(
             self, T_world_body=T, marker_offset=offset, T_body_sensor=T_body_sensor
         )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from marey.errors import FormatError, OptionError, printable, reason
 from marey.io.atomic import check_target, write_atomic
@@ -203,7 +203,7 @@ def _parse_value(do: str, name: str, value: Any) -> Any:
     Raises:
         OptionError: If it is of another type.
     """
-    parse, needed = FIELD_PARSERS.get(name, (_text, "a name"))
+    parse, needed = PARSERS[FIELD_TYPES.get(name, str)]
     try:
         return parse(value)
     except (TypeError, ValueError, OverflowError):
@@ -243,21 +243,16 @@ def _whole(value: Any) -> int:
     return int(value)
 
 
-FIELD_PARSERS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
-    "bodies": (_texts, "a list of names"),
-    "markers": (_texts, "a list of names"),
-    "sensors": (_texts, "a list of names"),
-    "axis": (_numbers, "three numbers"),
-    "offset": (_numbers, "three numbers"),
-    "rotation": (_numbers, "three numbers"),
-    "normal": (_numbers, "three numbers"),
-    "first": (_whole, "a whole number"),
-    "last": (_whole, "a whole number"),
-    "since": (_whole, "a whole number"),
-    "take": (_whole, "a whole number"),
-    "height": (_number, "a number of metres"),
+FIELD_TYPES = get_type_hints(Edit)
+
+PARSERS: Mapping[Any, tuple[Callable[[Any], Any], str]] = {
+    str: (_text, "a name"),
+    Names: (_texts, "a list of names"),
+    Triple: (_numbers, "three numbers"),
+    int: (_whole, "a whole number"),
+    float: (_number, "a number of metres"),
 }
-"""Parser of each field that is not a name, and what it needs."""
+"""Parser of the fields of each type, and what it needs."""
 
 
 def _is_pair(names: Names) -> bool:
@@ -439,6 +434,6 @@ def _toml(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, str):
-        # JSON's escapes are TOML's, but for one character that TOML wants escaped too.
+        # TOML has the escapes of JSON, and one more character must be escaped.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return repr(value)

@@ -305,6 +305,22 @@ class Motion(EvenlySampled):
         )
 
 
+def motion_on_clock(
+    clock: EvenlySampled,
+    skeleton: Skeleton,
+    T_world_root: Float[np.ndarray, "frame 4 4"],
+    wxyz: Float[np.ndarray, "frame joint 4"],
+) -> Motion:
+    """Return the motion of a skeleton in the frames of a take, or of another motion."""
+    return Motion(
+        skeleton=skeleton,
+        T_world_root=T_world_root,
+        wxyz=wxyz,
+        rate=clock.rate,
+        start=clock.start,
+    )
+
+
 def _whole(T: Float[np.ndarray, "frame 4 4"]) -> Float[np.ndarray, "frame 4 4"]:
     """Return poses that are NaN as a whole if any component is."""
     if np.isfinite(T).all() and (T[:, 3] == [0.0, 0.0, 0.0, 1.0]).all():

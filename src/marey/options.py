@@ -10,6 +10,8 @@ class SmoothOptions(Options):
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from importlib.resources import files
 from math import inf, isfinite
 from numbers import Integral, Real
 from os import PathLike, fspath
@@ -165,3 +167,9 @@ def read_toml(option: str, path: str | PathLike[str]) -> Mapping[str, Any]:
     except (OSError, ValueError) as error:
         found = f"{fspath(path)} ({reason(error)})"
         raise OptionError(option, found=found, needed="a TOML file") from error
+
+
+@cache
+def read_package_table(package: str, name: str) -> Mapping[str, Any]:
+    """Return the content of a TOML file that stands in a package of marey."""
+    return tomllib.loads((files(package) / name).read_text(encoding="utf-8"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from marey.errors import DataError
-from marey.numerics import Bool, Float, Int, empty_array
+from marey.numerics import Bool, Float, Int, empty_array, geometry
 from marey.numerics.procrustes import points_seen, poses_seen
 from marey.report import Finding
 
@@ -379,6 +379,12 @@ class Take(EvenlySampled):
             subjects=tuple(self.subjects[i] for i in index),
             history=(*self.history, f"kept {len(index)} of {len(self.labels)} markers"),
         )
+
+
+def rotate_take(take: Take, R: Float[np.ndarray, "3 3"]) -> Take:
+    """Return the take with its world rotated."""
+    T = geometry.transform(R, np.zeros(3)) @ take.T_world_sensor
+    return replace(take, points=take.points @ R.T, T_world_sensor=T)
 
 
 def match_labels(

@@ -53,8 +53,9 @@ def find_landmarks(labels: Sequence[str], segments: Sequence[str]) -> Landmarks:
     """Return the landmarks that marker labels name.
 
     A label counts only if its marker sits on the segment of that landmark, and on its
-    side: "LA" is the left acromion on the chest and no landmark on a foot, "LLEPI" the
-    lateral epicondyle of a femur on a thigh, and that of a humerus on an upper arm.
+    side. "LA" on the chest is the left acromion; on a foot it is no landmark. "LLEPI"
+    is the lateral epicondyle: on a thigh that of the femur, on an upper arm that of the
+    humerus.
 
     Args:
         labels: Label of each marker, with or without a prefix ("JOE:LASI").

@@ -127,16 +127,16 @@ def estimate_masses(skeleton: Skeleton, nodes: Nodes) -> Masses:
     node = nodes.node_of_joint[parent]
     np.add.at(mass, node, flesh.mass)
     np.add.at(first_moment, node, flesh.mass[:, None] * in_node)
-    np.add.at(about_node, node, tensor + _point_inertia(flesh.mass, in_node))
+    np.add.at(about_node, node, tensor + point_mass_inertia(flesh.mass, in_node))
     min_mass = TINY_MASS_FRACTION * (mass.sum() or 1.0)
-    bearing = np.unique(nodes.node_of_joint)
-    light = bearing[mass[bearing] < min_mass]
+    carriers = np.unique(nodes.node_of_joint)
+    light = carriers[mass[carriers] < min_mass]
     extent = np.ptp(skeleton.rest()[:, :3, 3], axis=0).max() or 1.0
     gyration = (RADIUS_PER_LENGTH * extent) ** 2 * np.eye(3)
     about_node[light] += (min_mass - mass[light])[:, None, None] * gyration
     mass[light] = min_mass
     centre = first_moment / np.where(mass > 0.0, mass, 1.0)[:, None]
-    inertia = about_node - _point_inertia(mass, centre)
+    inertia = about_node - point_mass_inertia(mass, centre)
     return Masses(mass, centre, inertia, _subtree_inertia(nodes, mass, centre, inertia))
 
 
@@ -244,22 +244,18 @@ def axial_inertia(
     return np.asarray(isotropic + (along - across)[:, None, None] * outer)
 
 
-def parallel_axis_inertia(centre: Float[Array, "*item 3"]) -> Float[Array, "*item 3 3"]:
-    r"""Return the inertia tensor of a unit point mass about the origin.
+def point_mass_inertia(
+    mass: Float[Array, "*item"] | float, centre: Float[Array, "*item 3"]
+) -> Float[Array, "*item 3 3"]:
+    r"""Return the inertia tensor of point masses about the origin, in kg m^2.
 
     The term of the parallel axis theorem (Steiner):
 
-    .. math:: |c|^2 I - c c^T
+    .. math:: m \left(|c|^2 I - c c^T\right)
     """
     square = np.sum(centre**2, axis=-1)[..., None, None] * np.eye(3)
-    return np.asarray(square - centre[..., :, None] * centre[..., None, :])
-
-
-def _point_inertia(
-    mass: Float[Array, " item"], centre: Float[Array, "item 3"]
-) -> Float[Array, "item 3 3"]:
-    """Return the inertia of point masses about the origin, in kg m^2."""
-    return np.asarray(mass[:, None, None] * parallel_axis_inertia(centre))
+    of_unit_mass = square - centre[..., :, None] * centre[..., None, :]
+    return np.asarray(np.expand_dims(mass, (-2, -1)) * of_unit_mass)
 
 
 def _subtree_inertia(
@@ -271,15 +267,15 @@ def _subtree_inertia(
     """Return `Masses.subtree_inertia` (kg m^2), summed from the leaves to the root."""
     tree = nodes.tree
     total, first_moment = mass.copy(), mass[:, None] * centre
-    about_node = inertia + _point_inertia(mass, centre)
+    about_node = inertia + point_mass_inertia(mass, centre)
     for i in range(len(tree.parent) - 1, 0, -1):
         parent, m = tree.parent[i], total[i]
         middle = first_moment[i] / m if m > 0.0 else np.zeros(3)
         in_parent = tree.offset[i] + middle
-        about_centre = about_node[i] - m * parallel_axis_inertia(middle)
+        about_centre = about_node[i] - point_mass_inertia(m, middle)
         total[parent] += m
         first_moment[parent] += m * in_parent
-        about_node[parent] += about_centre + m * parallel_axis_inertia(in_parent)
+        about_node[parent] += about_centre + point_mass_inertia(m, in_parent)
     mean = np.trace(about_node, axis1=1, axis2=2) / about_node.shape[-1]
     hinge = np.einsum("ni,nij,nj->n", tree.axis, about_node, tree.axis)
     return np.asarray(np.where(tree.is_hinge, hinge, mean))

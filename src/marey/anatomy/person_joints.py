@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from marey.anatomy import names as vrm
 from marey.anatomy.name_schemes import recognise_joints
 from marey.skeleton import Skeleton
+from marey.tree import ancestors_of
 
 ABOVE_TRUNK = (
     *(vrm.NECK, vrm.HEAD),
@@ -38,8 +39,6 @@ def _trunk_joints(skeleton: Skeleton, part: Mapping[int, str]) -> list[int]:
         if vrm.without_subject(name) in TRUNK_PARTS
     }
     for joint in (j for j, name in part.items() if name in ABOVE_TRUNK):
-        above = int(skeleton.parent[joint])
-        while above > hips:
-            found.add(above)
-            above = int(skeleton.parent[above])
+        above = ancestors_of(skeleton.parent, joint)[1:]
+        found |= {one for one in above if one > hips}
     return sorted(found - set(part))

@@ -41,10 +41,10 @@ def t_pose_rotations(
 ) -> Float[Array, "body 3 3"]:
     """Return the orientations of a person's bodies in a T-pose.
 
-    From the root to the leaves, every body follows its parent and then rotates: hips
-    and chest until their height and width are aligned with +z and +y, other bones by
-    the shortest rotation to their direction in a T-pose, and then about it until their
-    side has its direction in a T-pose.
+    From the root to the leaves, every body follows its parent and then rotates. Hips
+    and chest rotate until their height and width are aligned with +z and +y. Other
+    bones take the shortest rotation to their direction in a T-pose; then they rotate
+    about it until their side has its direction in a T-pose.
 
     Args:
         tree: The bodies.

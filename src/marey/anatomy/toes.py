@@ -8,6 +8,7 @@ import numpy as np
 from marey.anatomy import names as vrm
 from marey.motion import Contact, Motion
 from marey.numerics import Array, Bool, Float, Int, geometry
+from marey.numerics.resampling import stack_spans
 from marey.numerics.robust import group_medians, runs
 from marey.skeleton import Kind, Skeleton
 from marey.tree import ancestors_of
@@ -121,13 +122,12 @@ def _ground_under(
 def _frames_of_contacts(
     motion: Motion, contacts: Sequence[Contact], seen: Bool[Array, " frame"]
 ) -> tuple[Int[Array, " pose"], Int[Array, " pose"]]:
-    """Return the frames of all contacts in which a foot is seen, and whose each is."""
+    """Return the frames of all contacts that show the foot, and each one's contact."""
     time = motion.start + np.arange(motion.n_frames) / motion.rate
     first = np.searchsorted(time, [contact.start for contact in contacts])
     end = np.searchsorted(time, [c.end for c in contacts], side="right")
-    of_each = [np.arange(*span) for span in zip(first, end, strict=True)]
-    frame = np.concatenate([np.zeros(0, dtype=np.int64), *of_each])
-    number = np.repeat(np.arange(len(contacts)), np.maximum(end - first, 0))
+    spans = [range(*span) for span in zip(first, end, strict=True)]
+    frame, number = stack_spans(spans)
     return frame[seen[frame]], number[seen[frame]]
 
 

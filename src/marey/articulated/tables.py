@@ -174,9 +174,7 @@ def _make_tree(
     # The angle about the node's own line: the hinge angle, or the twist of a ball.
     line = np.arange(n), np.where(is_hinge, 0, 2)
     n_unknowns = np.where(np.append(False, is_hinge), 1, offset.shape[1])
-    chains = [[0]]
-    for i, p in enumerate(parent):
-        chains.append([*chains[p + 1], i + 1])
+    chains = _ancestor_chains(parent)
     unknowns = [
         [3 * b + k for b in row for k in range(n_unknowns[b])] for row in chains
     ]
@@ -196,6 +194,14 @@ def _make_tree(
         low_half_sine=_half_sine(low[line]) + HALF_SINE_MARGIN,
         high_half_sine=_half_sine(high[line]) - HALF_SINE_MARGIN,
     )
+
+
+def _ancestor_chains(parent: list[int]) -> list[list[int]]:
+    """Return the blocks from the root's position to that of each node, in order."""
+    chains = [[0]]
+    for node, above in enumerate(parent):
+        chains.append([*chains[above + 1], node + 1])
+    return chains
 
 
 def _half_sine(angle: Float[Array, " node"]) -> Float[Array, " node"]:

@@ -21,6 +21,9 @@ Recording = tuple[Float[Array, "frame column _"], Float[Array, "frame sensor 4 4
 """Positions of markers in metres and poses of sensors, NaN where unseen. A fourth
 component of a marker is its confidence, the factor of its weight in that frame."""
 
+NO_SENSORS = np.zeros((0, 4, 4))
+"""The poses of no sensors, in one frame."""
+
 
 def as_c_float64(values: Array) -> Array:
     """Return values in the layout of the compiled kernels; a copy only if needed."""
@@ -56,6 +59,26 @@ class TargetNames(NamedTuple):
     def of(cls, take: Take) -> "TargetNames":
         """Return the names of a take."""
         return cls(take.labels, take.full_labels, take.sensor_names)
+
+    @classmethod
+    def of_stream(
+        cls, labels: Sequence[str], sensor_names: Sequence[str]
+    ) -> "TargetNames":
+        """Return the names of a stream, whose labels have no subjects."""
+        return cls(tuple(labels), tuple(labels), tuple(sensor_names))
+
+    def check_frame(
+        self,
+        points: Float[Array, "marker 3"],
+        T_world_sensor: Float[Array, "sensor 4 4"],
+    ) -> None:
+        """Raise a DataError if a frame has another number of markers or sensors."""
+        if (len(points), len(T_world_sensor)) != (len(self.labels), len(self.sensors)):
+            raise DataError(
+                "frame",
+                found=f"{len(points)} markers, {len(T_world_sensor)} sensors",
+                needed=f"{len(self.labels)} markers, {len(self.sensors)} sensors",
+            )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -207,6 +230,14 @@ def frame_order(matches: TargetMatches, recording: Recording) -> Int[Array, " fr
     first = int(np.argmax(count >= MOST * count.max()))
     frames = np.arange(len(count))
     return np.concatenate([frames[first:], frames[:first][::-1]])
+
+
+def split_order(
+    order: Int[Array, " frame"],
+) -> tuple[Int[Array, " some"], Int[Array, " others"]]:
+    """Return the frames from the first good one on, and those before it backwards."""
+    n_forward = len(order) - int(order[0])
+    return order[:n_forward], order[n_forward:]
 
 
 def count_visible(matches: TargetMatches, recording: Recording) -> Int[Array, " frame"]:

@@ -46,6 +46,32 @@ class SkeletonMatch:
     """The comparison of trees and bones; None where names were enough."""
 
 
+@dataclass(frozen=True, slots=True)
+class NamedSkeleton:
+    """A skeleton whose joints have anatomical names."""
+
+    skeleton: Skeleton
+    names: Mapping[int, str]
+    """Name of each joint that has one."""
+
+    @property
+    def index(self) -> dict[str, int]:
+        """The joint of each name."""
+        return {name: joint for joint, name in self.names.items()}
+
+    def path(self, start: str, end: str) -> list[int]:
+        """Return the joints after one place of the trunk until another.
+
+        The chest is the joint that moves both arms, and the neck stands for the head
+        where there is none. Without one of the places there are no joints.
+        """
+        index = self.index
+        head = index.get(vrm.HEAD, index.get(vrm.NECK, -1))
+        known = {**index, vrm.CHEST: _chest(self.skeleton, index), vrm.HEAD: head}
+        ends = known.get(start, -1), known.get(end, -1)
+        return path_between(self.skeleton, *ends)[1:] if min(ends) >= 0 else []
+
+
 def match_joints(given: Skeleton, free: Skeleton) -> tuple[JointMatch, ...]:
     """Return the joints of two skeletons that correspond; see `match_skeletons`."""
     return match_skeletons(given, free).joints
@@ -59,15 +85,18 @@ def match_skeletons(given: Skeleton, free: Skeleton) -> SkeletonMatch:
     and head. Other skeletons are matched by equal names, and those of unknown names by
     tree, lengths and directions of their bones (`match_trees`). There may be none.
     """
-    people = [recognise_joints(skeleton.names) for skeleton in (given, free)]
-    if all(people):
-        return SkeletonMatch(_match_people(given, free, *people))
+    people = [
+        NamedSkeleton(skeleton, recognise_joints(skeleton.names))
+        for skeleton in (given, free)
+    ]
+    if all(person.names for person in people):
+        return SkeletonMatch(_match_people(*people))
     by_name = _match_names(given, free)
     n_moving = sum(kind != "fixed" for kind in free.kind)
     if 2 * len(by_name) > n_moving:
         return SkeletonMatch(by_name)
     tree = _match_whole(given, free)
-    return SkeletonMatch(_match_bones(given, free, tree, *people), tree)
+    return SkeletonMatch(_match_bones(tree, *people), tree)
 
 
 def _match_whole(given: Skeleton, free: Skeleton) -> TreeMatch:
@@ -79,11 +108,7 @@ def _match_whole(given: Skeleton, free: Skeleton) -> TreeMatch:
 
 
 def _match_bones(
-    given: Skeleton,
-    free: Skeleton,
-    tree: TreeMatch,
-    given_names: Mapping[int, str],
-    free_names: Mapping[int, str],
+    tree: TreeMatch, given: NamedSkeleton, free: NamedSkeleton
 ) -> tuple[JointMatch, ...]:
     """Return the joints of skeletons that are alike.
 
@@ -93,12 +118,14 @@ def _match_bones(
         return ()
     found = {i: JointMatch(i, j, j) for i, j in tree.joints.items()}
     pairs = tree.joints.items()
-    if free_names:
-        given_names = {j: free_names[i] for i, j in pairs if i in free_names}
-    elif given_names:
-        free_names = {i: given_names[j] for i, j in pairs if j in given_names}
-    if given_names or free_names:
-        people = _match_people(given, free, given_names, free_names)
+    if free.names:
+        names = {j: free.names[i] for i, j in pairs if i in free.names}
+        given = replace(given, names=names)
+    elif given.names:
+        names = {i: given.names[j] for i, j in pairs if j in given.names}
+        free = replace(free, names=names)
+    if given.names or free.names:
+        people = _match_people(given, free)
         found |= {match.free: match for match in people}
     return tuple(found[i] for i in sorted(found))
 
@@ -113,21 +140,16 @@ def _match_names(given: Skeleton, free: Skeleton) -> tuple[JointMatch, ...]:
     )
 
 
-def _match_people(
-    given: Skeleton,
-    free: Skeleton,
-    given_names: Mapping[int, str],
-    free_names: Mapping[int, str],
-) -> tuple[JointMatch, ...]:
+def _match_people(given: NamedSkeleton, free: NamedSkeleton) -> tuple[JointMatch, ...]:
     """Return the matches of two people: limbs by name, trunk and neck by order."""
-    given_index = {name: i for i, name in given_names.items()}
-    free_index = {name: i for i, name in free_names.items()}
-    joints = {i: given_index[n] for i, n in free_names.items() if n in given_index}
-    joints |= _match_trunks(given, free, given_index, free_index)
+    index = given.index
+    joints = {i: index[name] for i, name in free.names.items() if name in index}
+    for ends in ((vrm.HIPS, vrm.CHEST), (vrm.CHEST, vrm.HEAD)):
+        joints |= _match_in_order(given.path(*ends), free.path(*ends))
     matches = []
     for i, j in sorted(joints.items()):
-        name = free_names.get(i, "")
-        body = _last_bone(given, j, _next_part(name), given_index)
+        name = free.names.get(i, "")
+        body = _last_bone(given.skeleton, j, _next_part(name), index)
         matches.append(JointMatch(i, j, body, _weight(name)))
     return tuple(matches)
 
@@ -158,31 +180,6 @@ def _last_bone(
     between = path_between(skeleton, joint, index[next_part])[:-1]
     moving = [i for i in between if skeleton.kind[i] != "fixed"]
     return moving[-1] if moving else joint
-
-
-def _match_trunks(
-    given: Skeleton,
-    free: Skeleton,
-    given_index: Mapping[str, int],
-    free_index: Mapping[str, int],
-) -> dict[int, int]:
-    """Return the joints of the given trunk and neck by those of the free one."""
-    found: dict[int, int] = {}
-    chests = [
-        _chest(skeleton, index)
-        for skeleton, index in ((given, given_index), (free, free_index))
-    ]
-    for start, end in ((vrm.HIPS, vrm.CHEST), (vrm.CHEST, vrm.HEAD)):
-        paths = []
-        for skeleton, index, chest in zip(
-            (given, free), (given_index, free_index), chests, strict=True
-        ):
-            head = index.get(vrm.HEAD, index.get(vrm.NECK, -1))
-            known = {**index, vrm.CHEST: chest, vrm.HEAD: head}
-            ends = known.get(start, -1), known.get(end, -1)
-            paths.append(path_between(skeleton, *ends)[1:] if min(ends) >= 0 else [])
-        found |= _match_in_order(*paths)
-    return found
 
 
 def _chest(skeleton: Skeleton, index: Mapping[str, int]) -> int:

@@ -8,6 +8,7 @@ from marey.cleaning.repairs import record_repair, scaled_lengths
 from marey.numerics import Array, Float, geometry
 from marey.numerics.noise import white_difference
 from marey.numerics.resampling import evenly_spaced, frame_blocks
+from marey.numerics.robust import finite_median
 from marey.numerics.thresholds import (
     FEW,
     MIN_POSE_POINTS,
@@ -112,9 +113,7 @@ def _extent(points: Float[Array, "frame marker 3"]) -> float:
         high = np.where(seen, some, -np.inf).max(axis=1, initial=-np.inf)
         low = np.where(seen, some, np.inf).min(axis=1, initial=np.inf)
         extents.append((high - low).max(axis=1, initial=-np.inf))
-    extent = np.concatenate(extents)
-    extent = extent[np.isfinite(extent)]
-    return float(np.median(extent)) if len(extent) else 0.0
+    return finite_median(np.concatenate(extents))
 
 
 def _judge_unit(take: Take, extent: float) -> tuple[Finding, float]:

@@ -15,7 +15,7 @@ from marey.numerics.procrustes import points_seen
 from marey.numerics.robust import mean_where
 from marey.numerics.thresholds import FEW, GRAVITY, MIN_SAMPLES, MOST
 from marey.report import Finding
-from marey.take import Fact, Take
+from marey.take import Fact, Take, rotate_take
 
 AXES = {name: R_z_up[2] for name, R_z_up in geometry.R_Z_UP.items()}
 """Directions that may point up, by name."""
@@ -103,12 +103,8 @@ def _with_up(take: Take, axis: str, evidence: str) -> Take:
     R = geometry.R_Z_UP[axis] @ _rotation_read(take).T
     known = tuple(f for f in take.source.findings if f.code != "up-assumed")
     up = Fact(axis, "inferred", evidence)
-    return replace(
-        take,
-        source=replace(take.source, up=up, findings=known),
-        points=take.points @ R.T,
-        T_world_sensor=geometry.transform(R, np.zeros(3)) @ take.T_world_sensor,
-    )
+    source = replace(take.source, up=up, findings=known)
+    return replace(rotate_take(take, R), source=source)
 
 
 def axis_of_people(people: Sequence[Person]) -> str:

@@ -8,17 +8,16 @@ pelvis come from the iliac spines where they have markers, those of a foot from 
 frames in which it stands flat on the ground.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from marey.anatomy import names as vrm
-from marey.anatomy.t_pose import UP, facing_rotation, shortest_rotation
-from marey.clinical.leg_axes import bone_of, landmarks_on, long_axes_of_legs
+from marey.anatomy.t_pose import UP, shortest_rotation
+from marey.clinical.leg_axes import bone_of, long_axes_of_legs
+from marey.clinical.person import Person
 from marey.motion import Motion
 from marey.numerics import Array, Bool, Float
-from marey.skeleton import Skeleton
 
 LIMBS = (
     *(vrm.UPPER_ARM, vrm.LOWER_ARM, vrm.HAND),
@@ -42,66 +41,41 @@ class SegmentAxes:
     """How they were found, in words."""
 
 
-def axes_at_rest(skeleton: Skeleton, names: Mapping[str, int]) -> Float[Array, "3 3"]:
-    """Return the directions forward, left and up of a person at rest, as columns.
-
-    Args:
-        skeleton: Of a person.
-        names: Joint number of every segment by its name, of both upper legs at least.
-    """
-    rest = skeleton.rest()[:, :3, 3]
-    hips = (rest[names[name]] for name in vrm.both_sides(vrm.UPPER_LEG))
-    return facing_rotation(*hips)
-
-
-def anatomical_axes(
-    motion: Motion,
-    T_world: Float[Array, "frame joint 4 4"],
-    names: Mapping[str, int],
-    body: Float[Array, "3 3"],
-) -> dict[str, SegmentAxes]:
-    """Return the anatomical axes of every segment of a person.
-
-    Args:
-        motion: Of a person.
-        T_world: Poses of its joints in the world.
-        names: Joint number of every segment by its name.
-        body: Axes of the person at rest, as `axes_at_rest` returns them.
-    """
-    long_axes = long_axes_of_legs(motion.skeleton, T_world, names, body[:, 0])
+def anatomical_axes(person: Person) -> dict[str, SegmentAxes]:
+    """Return the anatomical axes of every segment of a person, by its name."""
+    long_axes = long_axes_of_legs(person)
+    R_rest = person.R_rest
     axes = {}
-    for name, joint in names.items():
+    for name, joint in person.joint.items():
         part = vrm.without_side(name)
         if name in long_axes:
             hang = shortest_rotation(-UP, long_axes[name])
-            axes[name] = SegmentAxes(hang @ body, "epicondyles and malleoli")
+            axes[name] = SegmentAxes(hang @ R_rest, "epicondyles and malleoli")
         elif part in LIMBS:
-            hang = shortest_rotation(-UP, bone_of(motion.skeleton, joint))
-            axes[name] = SegmentAxes(hang @ body, "straight limb at rest")
+            hang = shortest_rotation(-UP, bone_of(person.skeleton, joint))
+            axes[name] = SegmentAxes(hang @ R_rest, "straight limb at rest")
         elif part == vrm.FOOT:
-            axes[name] = _foot_axes(motion, joint, T_world[:, joint, :3, :3], body)
+            axes[name] = _foot_axes(person, joint)
         elif part == vrm.HIPS:
-            axes[name] = _pelvis_axes(motion.skeleton, joint, body)
+            axes[name] = _pelvis_axes(person)
         else:
-            axes[name] = SegmentAxes(body, "upright at rest")
+            axes[name] = SegmentAxes(R_rest, "upright at rest")
     return axes
 
 
-def _pelvis_axes(
-    skeleton: Skeleton, joint: int, body: Float[Array, "3 3"]
-) -> SegmentAxes:
+def _pelvis_axes(person: Person) -> SegmentAxes:
     """Return the axes of the pelvis, by the iliac spines if they have markers.
 
     y joins the anterior spines, x runs from the middle of the posterior ones to the
     middle of the anterior ones (Wu 2002).
     """
-    marks = landmarks_on(skeleton)
+    marks = person.marks
     front = [marks(side, "asis") for side in vrm.SIDES]
     back = [marks(side, "psis") for side in vrm.SIDES]
     sacrum = marks("", "sacrum")
     if not all(front) or not (all(back) or sacrum):
-        return SegmentAxes(body, "upright at rest")
-    place = skeleton.marker_offset
+        return SegmentAxes(person.R_rest, "upright at rest")
+    place = person.skeleton.marker_offset
     left, right = (place[k].mean(axis=0) for k in front)
     behind = place[[*back[0], *back[1]] if all(back) else sacrum].mean(axis=0)
     y = (left - right) / np.linalg.norm(left - right)
@@ -112,15 +86,10 @@ def _pelvis_axes(
     return SegmentAxes(R, "iliac spines")
 
 
-def _foot_axes(
-    motion: Motion,
-    joint: int,
-    R_world: Float[Array, "frame 3 3"],
-    body: Float[Array, "3 3"],
-) -> SegmentAxes:
+def _foot_axes(person: Person, joint: int) -> SegmentAxes:
     """Return the axes of a foot: up where it stands, forward along its bone."""
-    bone = bone_of(motion.skeleton, joint)
-    vertical = R_world[_frames_on_ground(motion, joint), 2]
+    bone = bone_of(person.skeleton, joint)
+    vertical = person.R_world[_frames_on_ground(person.motion, joint), joint, 2]
     vertical = vertical[np.isfinite(vertical).all(axis=1)]
     up, origin = UP, "level at rest"
     if len(vertical):
@@ -129,7 +98,7 @@ def _foot_axes(
     forward = bone - (bone @ up) * up
     length = float(np.linalg.norm(forward))
     if not length > 0.0:
-        return SegmentAxes(body, "level at rest")
+        return SegmentAxes(person.R_rest, "level at rest")
     x = forward / length
     return SegmentAxes(np.stack([x, np.cross(up, x), up], axis=1), origin)
 

@@ -7,11 +7,12 @@ then adduction about the floating axis, then rotation about the long axis of the
 segment, which is the joint coordinate system of Grood and Suntay (1983).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from marey.anatomy import names as vrm
+from marey.options import read_package_table
 
 Convention = Literal["isb", "plug-in-gait"]
 
@@ -42,112 +43,22 @@ class AngleRow:
     """Sign of each rotation in that direction, on the right side."""
 
 
-LEG_ANGLES = ("flexion", "adduction", "internal_rotation")
-
-ISB = (
-    AngleRow(
-        "pelvis",
-        WORLD,
-        vrm.HIPS,
-        "ZXY",
-        ("left_rotation", "right_up", "anterior_tilt"),
-        (1, -1, 1),
-    ),
-    AngleRow(
-        "trunk",
-        vrm.HIPS,
-        vrm.CHEST,
-        "YXZ",
-        ("flexion", "right_bending", "left_rotation"),
-        (1, 1, 1),
-    ),
-    AngleRow(
-        "neck",
-        vrm.CHEST,
-        vrm.HEAD,
-        "YXZ",
-        ("flexion", "right_bending", "left_rotation"),
-        (1, 1, 1),
-    ),
-    AngleRow("hip", vrm.HIPS, vrm.UPPER_LEG, "YXZ", LEG_ANGLES, (-1, 1, 1)),
-    AngleRow("knee", vrm.UPPER_LEG, vrm.LOWER_LEG, "YXZ", LEG_ANGLES, (1, 1, 1)),
-    AngleRow(
-        "ankle",
-        vrm.LOWER_LEG,
-        vrm.FOOT,
-        "YXZ",
-        ("dorsiflexion", "inversion", "internal_rotation"),
-        (-1, 1, 1),
-    ),
-    AngleRow(
-        "shoulder",
-        vrm.CHEST,
-        vrm.UPPER_ARM,
-        "ZXZ",
-        ("plane_of_elevation", "elevation", "internal_rotation"),
-        (1, -1, 1),
-    ),
-    AngleRow(
-        "elbow",
-        vrm.UPPER_ARM,
-        vrm.LOWER_ARM,
-        "YXZ",
-        ("flexion", "carrying_angle", "pronation"),
-        (-1, -1, 1),
-    ),
-    AngleRow(
-        "wrist",
-        vrm.LOWER_ARM,
-        vrm.HAND,
-        "XYZ",
-        ("flexion", "ulnar_deviation", "pronation"),
-        (1, 1, 1),
-    ),
-)
-"""Wu and others, J. Biomech. 35 (2002) 543 and 38 (2005) 981; the pelvis in the order
-of Baker, Hum. Mov. Sci. 20 (2001) 787. Arms hang with the palms to the body at zero."""
-
-PLUG_IN_GAIT: Mapping[str, AngleRow] = {
-    "pelvis": AngleRow(
-        "pelvis",
-        WORLD,
-        vrm.HIPS,
-        "YXZ",
-        ("anterior_tilt", "right_up", "left_rotation"),
-        (1, -1, 1),
-    ),
-    "ankle": AngleRow(
-        "ankle",
-        vrm.LOWER_LEG,
-        vrm.FOOT,
-        "YZX",
-        ("dorsiflexion", "internal_rotation", "inversion"),
-        (-1, 1, 1),
-    ),
-    "shoulder": AngleRow(
-        "shoulder",
-        vrm.CHEST,
-        vrm.UPPER_ARM,
-        "YXZ",
-        ("flexion", "adduction", "internal_rotation"),
-        (-1, 1, 1),
-    ),
-}
-"""The joints whose sequence differs: Plug-in Gait has Y X Z, for the ankle Y Z X."""
-
-CONVENTIONS: Mapping[Convention, tuple[AngleRow, ...]] = {
-    "isb": ISB,
-    "plug-in-gait": tuple(PLUG_IN_GAIT.get(row.joint, row) for row in ISB),
-}
+def _rows(convention: Convention) -> Iterator[AngleRow]:
+    """Yield the rows of a convention, which are the ISB's where it has none."""
+    tables = read_package_table("marey.clinical", "conventions.toml")
+    for joint, row in {**tables["isb"], **tables[convention]}.items():
+        angles, signs = tuple(row["angles"]), tuple(row["signs"])
+        yield AngleRow(
+            joint, row["proximal"], row["distal"], row["order"], angles, signs
+        )
 
 
 def rows_of_sides(convention: Convention) -> tuple[tuple[str, AngleRow], ...]:
     """Return every row of a convention with its side: "", "Left" or "Right"."""
-    rows = CONVENTIONS[convention]
     sided = {*vrm.ARM, *vrm.LEG}
     return tuple(
         (side, _on_side(row, side))
-        for row in rows
+        for row in _rows(convention)
         for side in (vrm.SIDES if row.distal in sided else ("",))
     )
 

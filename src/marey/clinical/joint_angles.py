@@ -1,16 +1,16 @@
 """Joint angles of a motion in a clinical convention, with their uncertainty."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
 from marey.anatomy import names as vrm
-from marey.anatomy.person_joints import recognise_person
-from marey.clinical.anatomical_axes import SegmentAxes, anatomical_axes, axes_at_rest
+from marey.clinical.anatomical_axes import SegmentAxes, anatomical_axes
 from marey.clinical.conventions import WORLD, AngleRow, Convention, rows_of_sides
 from marey.clinical.leg_axes import roll_feet_with_shanks
+from marey.clinical.person import Person
 from marey.clinical.plug_in_gait import leg_axes_of_wands
 from marey.errors import DataError, OptionError
 from marey.motion import Motion
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 MIRROR = np.diag([1.0, -1.0, 1.0])
 """Swaps left and right."""
-
-CHEST_SEGMENTS = (vrm.UPPER_CHEST, vrm.CHEST, vrm.SPINE)
-"""Segments that stand for the thorax, the uppermost first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,19 +87,16 @@ def angles(motion: Motion, convention: Convention = "isb") -> JointAngles:
     if convention not in get_args(Convention):
         needed = " or ".join(get_args(Convention))
         raise OptionError("convention", found=convention, needed=needed)
-    segments = _segments(motion)
-    T_world = motion.T_world_joint()
-    R_world = T_world[..., :3, :3]
-    body = axes_at_rest(motion.skeleton, segments)
-    R_world[:] = roll_feet_with_shanks(motion.skeleton, R_world, segments, body[:, 1])
-    axes = anatomical_axes(motion, T_world, segments, body)
+    person = Person.of(motion)
+    person.R_world[:] = roll_feet_with_shanks(person)
+    axes = anatomical_axes(person)
     if convention == "plug-in-gait":
-        axes |= leg_axes_of_wands(motion, T_world, segments, axes[vrm.HIPS].R)
+        axes |= leg_axes_of_wands(person, axes[vrm.HIPS].R)
     columns, joints = [], []
     for side, row in rows_of_sides(convention):
-        if row.distal in segments and row.proximal in (WORLD, *segments):
-            columns.append(_angles_of_row(motion, R_world, segments, axes, side, row))
-            joints += [motion.skeleton.names[segments[row.distal]]] * 3
+        if row.distal in person.joint and row.proximal in (WORLD, *person.joint):
+            columns.append(_angles_of_row(person, axes, side, row))
+            joints += [motion.skeleton.names[person.joint[row.distal]]] * 3
     names, degrees, sd, zeros = zip(*columns, strict=True)
     return JointAngles(
         names=tuple(name for three in names for name in three),
@@ -118,54 +112,25 @@ def angles(motion: Motion, convention: Convention = "isb") -> JointAngles:
 Column = tuple[tuple[str, ...], Float[Array, "frame 3"], Float[Array, "frame 3"], str]
 
 
-def _segments(motion: Motion) -> dict[str, int]:
-    """Return the joint of each observed segment, by its anatomical name.
-
-    Raises:
-        DataError: If it is no person.
-    """
-    skeleton = motion.skeleton
-    segments = {
-        name: joint
-        for joint, name in recognise_person(skeleton).items()
-        if skeleton.observed[joint] and not skeleton.is_end[joint]
-    }
-    if not vrm.is_person(segments) or vrm.has_tail(skeleton.names):
-        raise DataError(
-            "angles",
-            found=", ".join(skeleton.names),
-            needed="a person: hips and two upper legs by names that marey knows",
-        )
-    chest = next((name for name in CHEST_SEGMENTS if name in segments), None)
-    if chest is not None:
-        segments[vrm.CHEST] = segments[chest]
-    return segments
-
-
 def _angles_of_row(
-    motion: Motion,
-    R_world: Float[Array, "frame joint 3 3"],
-    segments: dict[str, int],
-    axes: dict[str, SegmentAxes],
-    side: str,
-    row: AngleRow,
+    person: Person, axes: Mapping[str, SegmentAxes], side: str, row: AngleRow
 ) -> Column:
     """Return names, degrees, standard deviations and zero of the angles of a joint."""
-    distal = segments[row.distal]
+    R_world, distal = person.R_world, person.joint[row.distal]
     R_distal = R_world[:, distal] @ axes[row.distal].R
     zero = axes[row.distal].origin
     if row.proximal == WORLD:
-        R_proximal = _heading(motion, R_distal)[None]
+        R_proximal = _heading(person.motion, R_distal)[None]
         above, zero = -1, f"{zero}; direction of walking"
     else:
-        above = segments[row.proximal]
+        above = person.joint[row.proximal]
         R_proximal = R_world[:, above] @ axes[row.proximal].R
         zero = _join(axes[row.proximal].origin, zero)
     R = np.swapaxes(R_proximal, -1, -2) @ R_distal
     mirror = MIRROR if side == vrm.LEFT else np.eye(3)
     R = mirror @ R @ mirror
     angles = _euler(R, row)
-    covariance = _rotation_covariance(motion, R_world, distal, above)
+    covariance = _rotation_covariance(person, distal, above)
     R_axes = axes[row.distal].R @ mirror
     covariance = R_axes.T @ covariance @ R_axes
     sd = _angle_sd(angles, row.order, covariance)
@@ -218,13 +183,14 @@ def _euler(R: Float[Array, "frame 3 3"], row: AngleRow) -> Float[Array, "frame 3
 
 
 def _rotation_covariance(
-    motion: Motion, R_world: Float[Array, "frame joint 3 3"], distal: int, above: int
+    person: Person, distal: int, above: int
 ) -> Float[Array, "frame 3 3"]:
     """Return the covariance of a segment's rotation against another one above it.
 
     In the axes of the segment's joint, in square radians: the variances of all joints
     between the two, turned and added.
     """
+    motion, R_world = person.motion, person.R_world
     total = np.zeros((motion.n_frames, 3, 3))
     joint = distal
     while joint not in (above, -1):

@@ -6,23 +6,14 @@ determines may lie a few centimetres before or behind the axis of flexion; a lan
 decides between front and back.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from marey.anatomy import names as vrm
-from marey.anatomy.landmarks import Landmarks, find_landmarks
+from marey.clinical.person import Person
 from marey.numerics import Array, Float, geometry
 from marey.numerics.thresholds import MIN_POSE_POINTS
 from marey.skeleton import Skeleton
 from marey.tree import children_of
-
-
-def landmarks_on(skeleton: Skeleton) -> Landmarks:
-    """Return the bony landmarks that markers of a skeleton sit on."""
-    segments = [skeleton.names[j] for j in skeleton.marker_joint]
-    bare = [vrm.without_subject(name) for name in segments]
-    return find_landmarks(skeleton.marker_labels, bare)
 
 
 def bone_of(skeleton: Skeleton, joint: int) -> Float[Array, " 3"]:
@@ -33,60 +24,44 @@ def bone_of(skeleton: Skeleton, joint: int) -> Float[Array, " 3"]:
     return np.asarray(skeleton.offset[children[skeleton.lengths[children].argmax()]])
 
 
-def long_axes_of_legs(
-    skeleton: Skeleton,
-    T_world: Float[Array, "frame joint 4 4"],
-    names: Mapping[str, int],
-    forward: Float[Array, " 3"],
-) -> dict[str, Float[Array, " 3"]]:
+def long_axes_of_legs(person: Person) -> dict[str, Float[Array, " 3"]]:
     """Return the long axes of thighs and shanks that have markers on landmarks.
 
-    Args:
-        skeleton: Of a person.
-        T_world: Poses of its joints.
-        names: Joint number of every segment by its name.
-        forward: Direction in which the person faces at rest.
-
-    Returns:
-        Downward, in the frame of the segment's joint and in metres, by its name.
+    Downward, in the frame of the segment's joint and in metres, by its name.
     """
-    marks = landmarks_on(skeleton)
+    T_world, joint = person.T_world, person.joint
     axes: dict[str, Float[Array, " 3"]] = {}
     for side in vrm.SIDES:
         thigh, shank, foot = (
-            names.get(side + part) for part in (vrm.UPPER_LEG, vrm.LOWER_LEG, vrm.FOOT)
+            joint.get(side + part) for part in (vrm.UPPER_LEG, vrm.LOWER_LEG, vrm.FOOT)
         )
-        if thigh is None or shank is None or not marks(side, "knee_outer"):
+        if thigh is None or shank is None or not person.marks(side, "knee_outer"):
             continue
-        knee = _center_by_landmarks(skeleton, marks, side, "knee", shank, forward)
+        knee = _center_by_landmarks(person, side, "knee", shank)
         axes[side + vrm.UPPER_LEG] = knee
         if foot is not None:
             start = _mean_in_child(T_world[:, thigh], T_world[:, shank], knee)
-            ankle = _center_by_landmarks(skeleton, marks, side, "ankle", foot, forward)
+            ankle = _center_by_landmarks(person, side, "ankle", foot)
             axes[side + vrm.LOWER_LEG] = ankle - start
     return axes
 
 
 def _center_by_landmarks(
-    skeleton: Skeleton,
-    marks: Landmarks,
-    side: str,
-    name: str,
-    joint: int,
-    forward: Float[Array, " 3"],
+    person: Person, side: str, name: str, joint: int
 ) -> Float[Array, " 3"]:
     """Return the centre of a knee or ankle in the frame of its parent, in metres.
 
     The middle between the landmarks of both sides. With one on the outer side alone,
     the fitted centre, moved to the front or back until it is beside the landmark.
     """
-    place, center = skeleton.marker_offset, skeleton.offset[joint]
-    outer, inner = (marks(side, f"{name}_{way}") for way in ("outer", "inner"))
+    place, center = person.skeleton.marker_offset, person.skeleton.offset[joint]
+    outer, inner = (person.marks(side, f"{name}_{way}") for way in ("outer", "inner"))
     if not outer:
         return np.asarray(center)
     mark = place[outer].mean(axis=0)
     if inner:
         return np.asarray(0.5 * (mark + place[inner].mean(axis=0)))
+    forward = person.R_rest[:, 0]
     return np.asarray(center + forward * ((mark - center) @ forward))
 
 
@@ -101,27 +76,18 @@ def _mean_in_child(
     return np.asarray(points[known].mean(axis=0) if known.any() else np.zeros(3))
 
 
-def roll_feet_with_shanks(
-    skeleton: Skeleton,
-    R_world: Float[Array, "frame joint 3 3"],
-    names: Mapping[str, int],
-    across: Float[Array, " 3"],
-) -> Float[Array, "frame joint 3 3"]:
+def roll_feet_with_shanks(person: Person) -> Float[Array, "frame joint 3 3"]:
     """Return rotations in which feet that few markers determine roll with the shanks.
 
     Two markers, heel and toe, determine a line and not the roll about it. The line then
     keeps its direction, and the axis across the foot is that across the shank, made
     perpendicular to the line; this is the foot of Plug-in Gait.
-
-    Args:
-        skeleton: Of a person.
-        R_world: Rotations of its joints in the world.
-        names: Joint number of every segment by its name.
-        across: Direction to the left of the person at rest.
     """
+    skeleton, R_world, joint = person.skeleton, person.R_world, person.joint
+    across = person.R_rest[:, 1]
     R_new = R_world.copy()
     for side in vrm.SIDES:
-        foot, shank = (names.get(side + part) for part in (vrm.FOOT, vrm.LOWER_LEG))
+        foot, shank = (joint.get(side + part) for part in (vrm.FOOT, vrm.LOWER_LEG))
         if foot is None or shank is None or not _is_line(skeleton, foot):
             continue
         line = _foot_line(skeleton, foot)

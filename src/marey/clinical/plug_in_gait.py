@@ -10,17 +10,14 @@ Departures: subject measurements are those of the skeleton (length of the legs, 
 of each marker from its joint), and there are no offsets of a static trial.
 """
 
-from collections.abc import Mapping
 from itertools import pairwise
 
 import numpy as np
 
 from marey.anatomy import names as vrm
 from marey.clinical.anatomical_axes import SegmentAxes
-from marey.clinical.leg_axes import landmarks_on
-from marey.motion import Motion
+from marey.clinical.person import Person
 from marey.numerics import Array, Float, geometry
-from marey.skeleton import Skeleton
 
 Points = Float[Array, "frame 3"]
 
@@ -43,40 +40,35 @@ WANDS = ("THI", "TIB")
 
 
 def leg_axes_of_wands(
-    motion: Motion,
-    T_world: Float[Array, "frame joint 4 4"],
-    names: Mapping[str, int],
-    pelvis: Float[Array, "3 3"],
+    person: Person, pelvis: Float[Array, "3 3"]
 ) -> dict[str, SegmentAxes]:
     """Return the axes of thighs and shanks of a person with Plug-in Gait's markers.
 
     Args:
-        motion: Of a person.
-        T_world: Poses of its joints.
-        names: Joint number of every segment by its name.
+        person: Any.
         pelvis: Axes of the pelvis in the frame of its joint.
 
     Returns:
         The mean axes over all frames, by the name of the segment; none if one of the
         markers is missing.
     """
-    places = motion.marker_points()
+    places = person.motion.marker_points()
     axes: dict[str, SegmentAxes] = {}
     for side, sign in zip(vrm.SIDES, (1.0, -1.0), strict=True):
         segments = [side + part for part in vrm.LEG[:3]]
-        markers = _leg_markers(motion.skeleton, side)
-        if not markers or not set(segments) <= set(names):
+        markers = _leg_markers(person, side)
+        if not markers or not set(segments) <= set(person.joint):
             return {}
-        upper = _hip_center(motion.skeleton, T_world, names, pelvis, sign)
+        upper = _hip_center(person, pelvis, sign)
         for (segment, child), (mark, wand) in zip(
             pairwise(segments), markers, strict=True
         ):
-            center = T_world[:, names[child], :3, 3]
+            center = person.T_world[:, person.joint[child], :3, 3]
             apart = np.linalg.norm(places[:, mark] - center, axis=-1)
             apart = float(np.nanmean(apart))
             lower = center_beside(places[:, mark], upper, places[:, wand], apart)
             outward = sign * (places[:, mark] - lower)
-            R = T_world[:, names[segment], :3, :3]
+            R = person.R_world[:, person.joint[segment]]
             local = np.swapaxes(R, -1, -2) @ _frame(upper - lower, outward)
             mean = geometry.nearest_rotation(np.nanmean(local, axis=0))
             axes[segment] = SegmentAxes(mean, "Plug-in Gait's centres and wands")
@@ -84,13 +76,14 @@ def leg_axes_of_wands(
     return axes
 
 
-def _leg_markers(skeleton: Skeleton, side: str) -> list[tuple[int, int]]:
+def _leg_markers(person: Person, side: str) -> list[tuple[int, int]]:
     """Return the markers of knee and ankle, each with its wand; none if one is missing.
 
     The pelvis must have both anterior spines, too.
     """
-    marks = landmarks_on(skeleton)
-    labels = [vrm.without_subject(label).upper() for label in skeleton.marker_labels]
+    marks = person.marks
+    marker_labels = person.skeleton.marker_labels
+    labels = [vrm.without_subject(label).upper() for label in marker_labels]
     pairs = []
     for joint, wand in zip(("knee_outer", "ankle_outer"), WANDS, strict=True):
         on_joint, label = marks(side, joint), side[0] + wand
@@ -100,34 +93,27 @@ def _leg_markers(skeleton: Skeleton, side: str) -> list[tuple[int, int]]:
     return pairs if all(marks(one, "asis") for one in vrm.SIDES) else []
 
 
-def _hip_center(
-    skeleton: Skeleton,
-    T_world: Float[Array, "frame joint 4 4"],
-    names: Mapping[str, int],
-    pelvis: Float[Array, "3 3"],
-    sign: float,
-) -> Points:
+def _hip_center(person: Person, pelvis: Float[Array, "3 3"], sign: float) -> Points:
     """Return the centre of a hip by the regression of Davis 1991, in the world.
 
     Args:
-        skeleton: With markers on the anterior iliac spines.
-        T_world: Poses of its joints.
-        names: Joint number of every segment by its name.
+        person: With markers on the anterior iliac spines.
         pelvis: Axes of the pelvis: forward, left and up.
         sign: 1 for the left hip, -1 for the right one.
     """
-    bones = [names[side + part] for side in vrm.SIDES for part in vrm.LEG[1:3]]
+    skeleton, joint = person.skeleton, person.joint
+    bones = [joint[side + part] for side in vrm.SIDES for part in vrm.LEG[1:3]]
     leg = float(skeleton.lengths[bones].sum()) / len(vrm.SIDES)
     c = LEG_SHARE * leg + LEG_OFFSET_M
     back = TROCHANTER_SHARE * leg + TROCHANTER_OFFSET_M + MARKER_RADIUS_M
-    marks = landmarks_on(skeleton)
-    spines = [skeleton.marker_offset[marks(s, "asis")].mean(axis=0) for s in vrm.SIDES]
+    marks, place = person.marks, skeleton.marker_offset
+    spines = [place[marks(side, "asis")].mean(axis=0) for side in vrm.SIDES]
     half = 0.5 * float(np.linalg.norm(spines[0] - spines[1]))
     forward = c * np.cos(THETA) * np.sin(BETA) - back * np.cos(BETA)
     up = -c * np.cos(THETA) * np.cos(BETA) - back * np.sin(BETA)
     in_pelvis = np.array([forward, sign * (half - c * np.sin(THETA)), up])
     center = 0.5 * (spines[0] + spines[1]) + pelvis @ in_pelvis
-    return np.asarray(geometry.apply(T_world[:, names[vrm.HIPS]], center))
+    return np.asarray(geometry.apply(person.T_world[:, joint[vrm.HIPS]], center))
 
 
 def center_beside(mark: Points, upper: Points, wand: Points, apart: float) -> Points:

@@ -1,6 +1,6 @@
 """Assignment of markers and sensors to bodies, as segmented and changed by edits."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -101,34 +101,17 @@ class BodyAssignment:
         parents = tuple(sorted(self.parents.items()))
         return self.names, self.members_key, parents, self.splits
 
-    def markers_of(self, body: str) -> list[str]:
-        """Return the labels of a body's markers over all takes."""
-        return self._members_of(
-            body, ((take.labels, take.marker_body) for take in self.takes)
-        )
-
-    def sensors_of(self, body: str) -> list[str]:
-        """Return the names of a body's sensors over all takes."""
-        return self._members_of(
-            body, ((take.sensors, take.sensor_body) for take in self.takes)
-        )
-
-    def _members_of(
-        self, body: str, takes: Iterable[tuple[tuple[str, ...], Int[Array, " member"]]]
-    ) -> list[str]:
-        """Return the names of a body's members, each once.
-
-        Args:
-            body: Name of the body.
-            takes: Names of the members of each take, and the body of each.
-        """
+    def members_of(self, body: str) -> list[str]:
+        """Return the markers of a body in all takes, then its sensors."""
         number = self.names.index(body)
-        found = (
-            names[member]
-            for names, body_of in takes
-            for member in np.flatnonzero(body_of == number)
-        )
-        return list(dict.fromkeys(found))
+        markers: dict[str, None] = {}
+        sensors: dict[str, None] = {}
+        for take in self.takes:
+            for marker in np.flatnonzero(take.marker_body == number):
+                markers[take.labels[marker]] = None
+            for sensor in np.flatnonzero(take.sensor_body == number):
+                sensors[take.sensors[sensor]] = None
+        return [*markers, *sensors]
 
     def body_of_sensor(self, sensor: str) -> str:
         """Return the body of a sensor, "" if it has none."""

@@ -37,8 +37,9 @@ from marey.pipeline.reporting.findings import assemble_solution
 from marey.pipeline.reporting.tables import add_tables
 from marey.pipeline.reporting.unused_options import OptionUse, unused_option_findings
 from marey.pipeline.run import estimate_bodies, estimate_skeletons
-from marey.pipeline.stages.bodies import BodyFit, repair_with_joints
+from marey.pipeline.stages.bodies import BodyFit
 from marey.pipeline.stages.given_skeleton import prepare_skeleton
+from marey.pipeline.stages.repair import repair_with_joints
 from marey.pipeline.stages.subjects import (
     SubjectFit,
     complete_subjects,
@@ -274,17 +275,16 @@ class EditSolver:
 
         with clock.stage("pose"):
             subject_of = self._subject_of(fit)
-            shown = self._clean_takes(edits)
+            shown, pending = self._clean_takes(edits), self._pending(steps, edits)
             edited = edit_subjects(
-                subjects,
-                self._pending(steps, edits),
-                subject_of,
-                options,
-                estimate_poses,
-                shown,
+                subjects, pending, subject_of, options, estimate_poses, shown
             )
             if any(is_later_change(step.edit) for step in steps):
-                edited, fit = self._undo_moves(edited, fit, shown, edits, steps)
+                edited, takes = express_as_unmoved(
+                    edited, fit.takes, shown, steps, pending
+                )
+                bodies = tuple(map(pose_revealed_bodies, fit.bodies, takes))
+                fit = replace(fit, takes=takes, bodies=bodies)
             floor = None if ground is None else floor_of(ground)
             posed, findings = pose_subjects(edited, fit.takes, options, floor)
         whole, added = complete_subjects(posed, options)
@@ -300,20 +300,6 @@ class EditSolver:
             for step in steps
             if step.number in pending or not is_later_change(step.edit)
         ]
-
-    def _undo_moves(
-        self,
-        subjects: Sequence[SubjectFit],
-        fit: BodyFit,
-        shown: tuple[Take, ...],
-        edits: Sequence[Edit],
-        steps: Sequence[EditStep],
-    ) -> tuple[tuple[SubjectFit, ...], BodyFit]:
-        """Return subjects and fit with sensors as if they had not moved on bones."""
-        pending = self._pending(steps, edits)
-        unmoved, takes = express_as_unmoved(subjects, fit.takes, shown, steps, pending)
-        bodies = tuple(map(pose_revealed_bodies, fit.bodies, takes))
-        return unmoved, replace(fit, takes=takes, bodies=bodies)
 
     def _subject_of(self, fit: BodyFit) -> Mapping[str, int]:
         """Return the index of the subject that each body belongs to, by name."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from marey.errors import OptionError
 from marey.io import units_axes
 from marey.io.notes import Notes, Stage
+from marey.io.units_axes import FileWorld
 from marey.motion import Motion
 from marey.options import Options, number
 from marey.report import Finding
@@ -104,7 +105,7 @@ class WriteOptions(WorldOptions, Notes):
 
     def world(
         self, unit: str, up: str, source: Source | None = None, name: str = ""
-    ) -> tuple[str, str]:
+    ) -> FileWorld:
         """Return unit and up axis of the file to write.
 
         Args:
@@ -116,7 +117,7 @@ class WriteOptions(WorldOptions, Notes):
         """
         if source is not None and source.format == name:
             unit, up = source.unit.value or unit, source.up.value or up
-        return self.unit or unit, self.up or up
+        return FileWorld(self.unit or unit, self.up or up)
 
     def check_world(self, unit: str, up: str) -> None:
         """Refuse another unit or up axis than the only one of a format.

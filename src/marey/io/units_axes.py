@@ -3,6 +3,8 @@
 marey's world is metres, right-handed, +Z up.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from marey.errors import OptionError, check_choice
@@ -88,3 +90,29 @@ def poses_to_file(
     out[..., :3, :] = rotation_to_z_up(up).T @ out[..., :3, :]
     out[..., :3, 3] /= metres_per_unit(unit)
     return out
+
+
+class FileWorld(NamedTuple):
+    """Unit and up axis of a file that is written."""
+
+    unit: str
+    up: str
+
+    def points(
+        self, points: Float[np.ndarray, "*batch 3"]
+    ) -> Float[np.ndarray, "*batch 3"]:
+        """Return points of marey's world as the file has them."""
+        return points_to_file(points, self.unit, self.up)
+
+    def poses(
+        self, T: Float[np.ndarray, "*batch 4 4"]
+    ) -> Float[np.ndarray, "*batch 4 4"]:
+        """Return poses T_world_sensor of marey's world as the file has them."""
+        return poses_to_file(T, self.unit, self.up)
+
+    def rotations(
+        self, wxyz: Float[np.ndarray, "*batch 4"]
+    ) -> Float[np.ndarray, "*batch 4"]:
+        """Return rotations of joints in the axes of the file."""
+        turned = wxyz[..., 1:] @ rotation_to_z_up(self.up)
+        return np.concatenate([wxyz[..., :1], turned], axis=-1)

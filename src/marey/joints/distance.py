@@ -27,13 +27,14 @@ from marey.joints.ball.assemble_fits import PairEstimates, assemble_joint_fits
 from marey.joints.ball.closed_form import MAX_SD_M, bias_corrected_system, solve_centers
 from marey.joints.ball.evidence import mediation_ratios
 from marey.joints.ball.fit import fit_roughly
-from marey.joints.ball.hinge import white_axis_scatter
 from marey.joints.ball.normal_equations import PerPair, all_pairs
+from marey.joints.ball.pair_frames import center_gaps
 from marey.joints.noise import estimate_pose_noise
 from marey.joints.sphere.fit import MIN_POSITIONS
 from marey.joints.sphere.sandwich import sandwich_covariance
 from marey.joints.stacked_takes import StackedTakes
 from marey.numerics import Array, Bool, Float, geometry
+from marey.numerics.noise import rms_length
 from marey.numerics.resampling import evenly_spaced
 from marey.options import Options, number, options_from
 
@@ -108,16 +109,12 @@ def fit(takes: tuple[Bodies, ...], **options: Any) -> JointFits:
         has_play=centers.has_play & (not chosen.printed),
         covariance=np.array([covariance for _, covariance in joints]),
     )
-    fits = assemble_joint_fits(
-        PairEstimates(pair, noise, system, centers, white_axis_scatter(system)),
-        takes[0],
-        mediation_ratios(takes, sums, pair),
-    )
-    residual = [
-        _rms_residual(T[:, a], T[:, b], *centers_ab)
-        for (a, b), *centers_ab in zip(pair, fits.center_a, fits.center_b, strict=True)
-    ]
-    return replace(fits, residual=np.array(residual))
+    mediated = mediation_ratios(takes, sums, pair)
+    estimates = PairEstimates(pair, noise, system, centers)
+    fits = assemble_joint_fits(estimates, takes[0], mediated)
+    both = np.stack([fits.center_a, fits.center_b], axis=1)
+    gaps = (center_gaps(T, *one) for one in zip(pair, both, strict=True))
+    return replace(fits, residual=np.array([rms_length(gap) for gap in gaps]))
 
 
 def joint_costs(
@@ -379,11 +376,3 @@ def _marker_noise(bodies: Bodies) -> Float[Array, " body"]:
             typical = float(np.median(bodies.marker_noise[on_body]))
             noise[body] = np.fmin(noise[body], typical)
     return np.asarray(np.nan_to_num(noise))
-
-
-def _rms_residual(T_a: Array, T_b: Array, center_a: Array, center_b: Array) -> float:
-    """Return the root mean square distance of two centres; NaN without frames."""
-    residual = geometry.apply(T_a, center_a) - geometry.apply(T_b, center_b)
-    square = np.sum(residual**2, axis=-1)
-    known = np.isfinite(square)
-    return float(np.sqrt(square[known].mean())) if known.any() else float("nan")

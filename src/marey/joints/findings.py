@@ -17,7 +17,7 @@ from marey.joints.ball.normal_equations import (
 from marey.joints.noise import FALSE_ALARM_RATE
 from marey.joints.residuals import Homogeneity
 from marey.numerics import Array, Bool, Float, geometry
-from marey.numerics.procrustes import poses_seen
+from marey.numerics.robust import finite_median
 from marey.numerics.thresholds import (
     CERTAIN_SD,
     MARKER_NOISE_M,
@@ -127,12 +127,6 @@ def _finding(
     return Finding(code, "joints", severity, message, subject, value=float(value))
 
 
-def _median_or(values: Float[Array, " body"], default: float) -> float:
-    """Return the median of the finite values, or a default without any."""
-    values = values[np.isfinite(values)]
-    return float(np.median(values)) if len(values) else default
-
-
 def _misread_orientations(
     takes: Sequence[Bodies], best: Float[Array, " body"]
 ) -> list[Finding]:
@@ -150,7 +144,7 @@ def _misread_orientations(
         "with the scalar of quaternions at the other end (xyzw for wxyz)": rolled,
         "with inverted orientations (from world to body)": (np.swapaxes(R, -1, -2),),
     }
-    before = _median_or(best, 0.0)
+    before = finite_median(best)
     residuals = {
         reading: min(_median_best_residual(T, rotation) for rotation in rotations)
         for reading, rotations in readings.items()
@@ -172,11 +166,10 @@ def _median_best_residual(
     """Return the median over bodies of their best residual, with other orientations."""
     T = geometry.transform(R, T[..., :3, 3])
     pair = all_pairs(T.shape[1])
-    system = uncorrected_system(
-        form_normal_equations(sum_pairs(T, poses_seen(T)), pair)
-    )
+    system = uncorrected_system(form_normal_equations(sum_pairs(T), pair))
     residual = solve_centers(system, max_sd=np.inf).residual
-    return _median_or(smallest_per_body(pair, residual, T.shape[1]), np.inf)
+    best = smallest_per_body(pair, residual, T.shape[1])
+    return finite_median(best, default=np.inf)
 
 
 def _body_findings(takes: Sequence[Bodies], body: int) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from marey.bodies import Bodies
 from marey.joint_fits import JointFits
-from marey.numerics import geometry
+from marey.joints.ball.pair_frames import center_gaps
 from marey.numerics.noise import rms_length
 from marey.numerics.procrustes import median_in_body
 
@@ -31,8 +31,7 @@ def set_keypoint_joints(takes: Sequence[Bodies], fits: JointFits) -> JointFits:
         if not np.isfinite([a, b]).all():
             continue
         center[row] = a, b
-        gap = geometry.apply(T[:, pair[0]], a) - geometry.apply(T[:, pair[1]], b)
-        residual[row] = rms_length(gap)
+        residual[row] = rms_length(center_gaps(T, fits.pair[row], center[row]))
         covariance[row] = residual[row] ** 2 * np.eye(6)
     return replace(
         fits,

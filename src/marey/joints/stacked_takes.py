@@ -123,40 +123,51 @@ def _with_common_columns(takes: Sequence[Bodies]) -> tuple[Bodies, ...]:
         return tuple(takes)
     names = dict.fromkeys(name for take in takes for name in take.marker_names)
     column = {name: i for i, name in enumerate(names)}
-    rows_of = [[column[name] for name in take.marker_names] for take in takes]
+    columns = [[column[name] for name in take.marker_names] for take in takes]
     shared = np.zeros((len(column), len(takes[0].names)), dtype=bool)
     body = np.full(len(column), -1)
     noise = np.full(len(column), np.nan)
     # The first take comes last, and so overwrites the others.
-    for take, rows in zip(reversed(takes), reversed(rows_of), strict=True):
-        shared[rows] |= take.shared
-        body[rows] = np.where(take.marker_body >= 0, take.marker_body, body[rows])
+    for take, own in zip(reversed(takes), reversed(columns), strict=True):
+        shared[own] |= take.shared
+        body[own] = np.where(take.marker_body >= 0, take.marker_body, body[own])
         if len(take.marker_noise):
-            noise[rows] = take.marker_noise
-
-    def in_columns(
-        values: Array, rows: list[int], missing: float, axis: int = 0
-    ) -> Array:
-        shape = [*values.shape[:axis], len(column), *values.shape[axis + 1 :]]
-        filled = np.full(shape, missing)
-        filled.swapaxes(0, axis)[rows] = values.swapaxes(0, axis)
-        return filled
-
+            noise[own] = take.marker_noise
+    labels = tuple(label for label, _ in column)
     return tuple(
         replace(
-            take,
-            take=Take(
-                rate=take.take.rate,
-                points=in_columns(take.take.points, rows, np.nan, axis=1),
-                labels=tuple(label for label, _ in column),
-                T_world_sensor=take.take.T_world_sensor,
-                sensor_names=take.take.sensor_names,
-            ),
+            _move_columns(take, own, labels),
             shared=shared,
             marker_body=body,
             marker_noise=noise if np.isfinite(noise).any() else np.zeros(0),
-            marker_offset=in_columns(take.marker_offset, rows, np.nan),
-            marker_confidence=in_columns(take.marker_confidence, rows, 0.0),
         )
-        for take, rows in zip(takes, rows_of, strict=True)
+        for take, own in zip(takes, columns, strict=True)
+    )
+
+
+def _move_columns(
+    bodies: Bodies, columns: Sequence[int], labels: tuple[str, ...]
+) -> Bodies:
+    """Return a take with its markers in other columns; those it lacks are NaN.
+
+    Args:
+        bodies: The bodies of the take.
+        columns: The new column of each marker.
+        labels: The labels of all columns.
+    """
+    take, n = bodies.take, len(labels)
+    points = np.full((len(take.points), n, 3), np.nan)
+    offset, confidence = np.full((n, 3), np.nan), np.zeros(n)
+    points[:, columns] = take.points
+    offset[columns] = bodies.marker_offset
+    confidence[columns] = bodies.marker_confidence
+    moved = Take(
+        rate=take.rate,
+        points=points,
+        labels=labels,
+        T_world_sensor=take.T_world_sensor,
+        sensor_names=take.sensor_names,
+    )
+    return replace(
+        bodies, take=moved, marker_offset=offset, marker_confidence=confidence
     )

@@ -10,7 +10,6 @@ from marey.joint_fits import JointFits
 from marey.joints.ball.assemble_fits import PairEstimates, assemble_joint_fits
 from marey.joints.ball.closed_form import MAX_SD_M, bias_corrected_system, solve_centers
 from marey.joints.ball.evidence import mediation_ratios_of_sums
-from marey.joints.ball.hinge import white_axis_scatter
 from marey.joints.ball.normal_equations import (
     PairSums,
     all_pairs,
@@ -116,8 +115,7 @@ class JointAccumulator:
             self._gram += rows.T @ rows
             self._count += 1.0
             return
-        seen = np.isfinite(T_world_body).all(axis=(-1, -2))
-        self._gapped = self._gapped + sum_pairs(T_world_body[None], seen[None])
+        self._gapped = self._gapped + sum_pairs(T_world_body[None])
 
     def sums(self) -> PairSums:
         """Return the sums over all frames so far."""
@@ -134,8 +132,6 @@ class JointAccumulator:
         raw = form_normal_equations(self.sums(), pair)
         system = bias_corrected_system(raw, noise, pair)
         centers = solve_centers(system, max_sd=self.options.max_sd)
-        estimates = PairEstimates(
-            pair, noise, system, centers, white_axis_scatter(system)
-        )
+        estimates = PairEstimates(pair, noise, system, centers)
         mediated = mediation_ratios_of_sums(self._complete_sums(), pair)
         return assemble_joint_fits(estimates, None, mediated)

@@ -1,7 +1,8 @@
 """One frame of a stream: markers and sensors at one moment, with its own clock."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from math import nan
 
 import numpy as np
@@ -63,15 +64,18 @@ class Frame:
         Markers that had one of these labels before are left out.
         """
         new = set(labels.values())
-        kept = [i for i, name in enumerate(self.labels) if name not in new]
-        names = tuple(labels.get(self.labels[i], self.labels[i]) for i in kept)
-        return replace(self, points=self.points[kept], labels=names)
+        others = self.select([name not in new for name in self.labels])
+        names = tuple(labels.get(name, name) for name in others.labels)
+        return replace(others, labels=names)
 
     def leave_out_unlabelled(self) -> "Frame":
         """Return the frame without the points that the sender does not know."""
-        kept = [i for i, x in enumerate(self.labels) if not x.startswith(UNLABELLED)]
-        names = tuple(self.labels[i] for i in kept)
-        return replace(self, points=self.points[kept], labels=names)
+        return self.select([not x.startswith(UNLABELLED) for x in self.labels])
+
+    def select(self, wanted: Sequence[bool]) -> "Frame":
+        """Return the frame with the markers that are wanted."""
+        names = tuple(compress(self.labels, wanted))
+        return replace(self, points=self.points[list(wanted)], labels=names)
 
     @property
     def n_seen(self) -> int:

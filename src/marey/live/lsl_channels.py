@@ -119,9 +119,7 @@ def channels_of(frame: Frame) -> list[Channel]:
 def sample_of(frame: Frame) -> Float[Array, " channel"]:
     """Return the sample of a frame, in metres; NaN where something was not seen."""
     T = frame.T_world_sensor
-    seen = np.isfinite(T[:, 0, 0])
-    wxyz = np.full((len(T), 4), np.nan)
-    wxyz[seen] = geometry.quat_from_matrix(T[seen, :3, :3])
+    wxyz = geometry.quat_from_matrix(T[:, :3, :3])
     poses = np.concatenate([T[:, :3, 3], wxyz], axis=1)
     return np.concatenate([frame.points.ravel(), poses.ravel()])
 

@@ -209,8 +209,8 @@ class _KernelCache:
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return the machine code for a signature; None if it is not in the cache.
 
-        What names types of a module that is gone, which the kernel itself need not
-        import, cannot be read and is forgotten.
+        An entry may name types of a module that no longer exists, even if the kernel
+        does not import it. Such an entry cannot be read and is forgotten.
         """
         rtsys.initialize(target_context)
         with self._files._guard_against_spurious_io_errors():
@@ -307,8 +307,8 @@ class _Compilations(Listener):
 class _NoGarbageCollection(Listener):
     """Collects no garbage while a kernel of marey and those that it calls are compiled.
 
-    What the compiler makes, it needs to the end; looking through it takes a tenth of
-    the time.
+    The compiler needs all of its objects until it ends, so there is no garbage; the
+    search for it would take a tenth of the time.
     """
 
     def __init__(self) -> None:

@@ -105,7 +105,7 @@ def fit_rigid(points: Float[Array, "frame marker 3"]) -> RigidFit:
     T = T @ geometry.inverse(T_body_shape)
     fit = evaluate_fit(points, shape, T, determined=True)
     is_posed = poses_seen(T[points_seen(points).all(axis=1)]).all()
-    # On a line but for rounding, some rotations about it are not even numbers.
+    # Markers on a line, up to rounding: some rotations about it are NaN.
     if not is_posed and not _width(shape) > fit.rms:
         return _fit_underdetermined(points)
     return fit

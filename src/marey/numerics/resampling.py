@@ -1,6 +1,6 @@
 """Some frames of a recording, and poses between its frames."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -17,13 +17,22 @@ def evenly_spaced(n_frames: int, max_frames: int = SAMPLE_FRAMES) -> slice:
 
 
 def frame_blocks(n_frames: int) -> Iterator[slice]:
-    """Yield consecutive frames, as many as are worked on at once; at least one block.
+    """Yield consecutive frames, as many as one step of a calculation uses.
 
-    What is made of all frames of a long recording at once is as large as it is, and its
-    memory is new every time.
+    There is at least one block. Arrays of all frames of a long recording would be as
+    large as the recording, and their memory would have to be allocated again each time.
     """
     for first in range(0, max(n_frames, 1), FRAMES_PER_CHUNK):
         yield slice(first, first + FRAMES_PER_CHUNK)
+
+
+def stack_spans(
+    spans: Sequence[range | Int[Array, " _"]],
+) -> tuple[Int[Array, " item"], Int[Array, " item"]]:
+    """Return the frames of several spans in one array, and the span of each."""
+    frames = [np.asarray(span, dtype=np.int64) for span in spans]
+    frame = np.concatenate([np.zeros(0, dtype=np.int64), *frames])
+    return frame, np.repeat(np.arange(len(spans)), [len(span) for span in spans])
 
 
 def symmetric_sample(n_frames: int, max_frames: int) -> Int[Array, " frame"]:

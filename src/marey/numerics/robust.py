@@ -198,11 +198,11 @@ def mean_where(
     return np.asarray(np.where(count > 0, total / np.maximum(count, 1), default))
 
 
-def finite_median(x: Float[Array, "*value"]) -> float:
-    """Return the median of the finite values; 0 if there are none."""
+def finite_median(x: Float[Array, "*value"], default: float = 0.0) -> float:
+    """Return the median of the finite values, or a default if there are none."""
     finite = np.sort(x[np.isfinite(x)])  # np.median takes four times as long
     n = len(finite)
-    return float(0.5 * (finite[(n - 1) // 2] + finite[n // 2])) if n else 0.0
+    return float(0.5 * (finite[(n - 1) // 2] + finite[n // 2])) if n else default
 
 
 def column_medians(x: Float[Array, "value *column"]) -> Float[Array, "*column"]:

@@ -14,10 +14,10 @@ from marey.pipeline.stages.bodies import (
     fit_bodies,
     fit_pair_joints,
     name_by_anatomy,
-    repair_with_joints,
     segment_takes,
 )
 from marey.pipeline.stages.given_skeleton import prepare_skeleton
+from marey.pipeline.stages.repair import repair_with_joints
 from marey.pipeline.stages.subjects import (
     SubjectFit,
     build_subjects,

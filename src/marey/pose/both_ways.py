@@ -19,6 +19,9 @@ from marey.pose.trace import PoseTrace
 if TYPE_CHECKING:
     from marey.pose.solver import PoseSolver
 
+Quaternions = Float[Array, "frame 4"]
+"""Rotations of one node in its parent (wxyz)."""
+
 
 def reverse_recording(recording: Recording) -> Recording:
     """Return a recording in the other direction of time."""
@@ -58,9 +61,10 @@ def choose_by_limb(
 ) -> PoseTrace:
     """Return the cheapest sequence of several solutions for every limb.
 
-    Limbs are chosen from the root outward. The cost of a limb is that of its whole
-    subtree by each solution, on the limbs that were chosen before, and that of its
-    changes from frame to frame, by the information of a prior on each block.
+    Limbs are chosen from the root outward, each attached to the limbs that were chosen
+    before. The cost of a limb has two parts: the cost of its whole subtree with each
+    solution, and the cost of its changes from frame to frame, by the information of a
+    prior on each block.
     """
     # numba is slow to import
     from marey.pose.limb_choice_kernel import (
@@ -121,58 +125,72 @@ def bridge_gaps(
     """
     is_unseen = solver.unseen_nodes(recording)
     for node in range(is_unseen.shape[1]):
-        paths = [one.q[:, node] for one in (forward, backward, trace)]
-        for first, last in runs(is_unseen[:, node]):
-            _bridge_rotation(first, last, *paths)
+        paths = forward.q[:, node], backward.q[:, node], trace.q[:, node]
+        for gap in runs(is_unseen[:, node]):
+            share = _smoothstep(share_of_gap(*gap, len(trace.q)))
+            bridge_rotation(gap, *paths, share)
             if node == 0:
-                _bridge_position(first, last, forward.root, backward.root, trace.root)
+                positions = forward.root, backward.root, trace.root
+                _bridge_position(gap, *positions, share)
     return np.flatnonzero(is_unseen.any(axis=1))
 
 
-def _bridge_rotation(
-    first: int,
-    last: int,
-    forward: Float[Array, "frame 4"],
-    backward: Float[Array, "frame 4"],
-    path: Float[Array, "frame 4"],
+def bridge_rotation(
+    gap: tuple[int, int],
+    forward: Quaternions,
+    backward: Quaternions,
+    path: Quaternions,
+    share: Float[Array, " gap"],
 ) -> None:
-    """Write the rotations of a gap: those of both solutions, joined to its ends."""
+    """Write the rotations of a gap: those of two solutions, joined to its ends.
 
-    def join(solution: Array, end: int) -> Array:
-        if not 0 <= end < len(path):
-            return np.asarray(solution[gap])
-        inverse = geometry.quat_conjugate(solution[end])
-        offset = geometry.quat_multiply(path[end], inverse)
-        return geometry.quat_multiply(offset, solution[gap])
+    Each solution is rotated so that it meets the path at one end, and the path passes
+    from one to the other (slerp).
 
-    gap, share = slice(first, last + 1), _share_of_backward(first, last, len(path))
-    start, end = join(forward, first - 1), join(backward, last + 1)
-    path[gap] = geometry.quat_slerp(start, end, share)
+    Args:
+        gap: First and last frame.
+        forward: Rotations that continue the motion before the gap.
+        backward: Rotations that continue the motion after it.
+        path: The rotations around the gap. Gets those inside.
+        share: Share of the backward solution in each frame of the gap, 0 to 1.
+    """
+    (first, last), inside = gap, slice(gap[0], gap[1] + 1)
+    joined = []
+    for solution, end in ((forward, first - 1), (backward, last + 1)):
+        rotation = solution[inside]
+        if 0 <= end < len(path):
+            inverse = geometry.quat_conjugate(solution[end])
+            offset = geometry.quat_multiply(path[end], inverse)
+            rotation = geometry.quat_multiply(offset, rotation)
+        joined.append(rotation)
+    path[inside] = geometry.quat_slerp(joined[0], joined[1], share)
 
 
 def _bridge_position(
-    first: int,
-    last: int,
+    gap: tuple[int, int],
     forward: Float[Array, "frame 3"],
     backward: Float[Array, "frame 3"],
     path: Float[Array, "frame 3"],
+    share: Float[Array, " gap"],
 ) -> None:
-    """Write the positions of the root in a gap, as `_bridge_rotation` does."""
-
-    def join(solution: Array, end: int) -> Array:
-        is_inside = 0 <= end < len(path)
-        offset = path[end] - solution[end] if is_inside else 0.0
-        return np.asarray(solution[gap] + offset)
-
-    gap, share = slice(first, last + 1), _share_of_backward(first, last, len(path))
-    start, end = join(forward, first - 1), join(backward, last + 1)
-    path[gap] = start + share[:, None] * (end - start)
+    """Write the positions of the root in a gap, as `bridge_rotation` does."""
+    (first, last), inside = gap, slice(gap[0], gap[1] + 1)
+    start, end = forward[inside], backward[inside]
+    if first > 0:
+        start = start + (path[first - 1] - forward[first - 1])
+    if last < len(path) - 1:
+        end = end + (path[last + 1] - backward[last + 1])
+    path[inside] = start + share[:, None] * (end - start)
 
 
-def _share_of_backward(first: int, last: int, n_frames: int) -> Float[Array, " gap"]:
-    """Return a smoothstep over a gap; of a gap with one end, only that end counts."""
+def share_of_gap(first: int, last: int, n_frames: int) -> Float[Array, " gap"]:
+    """Return shares that rise evenly over a gap; of a gap with one end only 0, or 1."""
     before, after = first > 0, last < n_frames - 1
     if not (before and after):
         return np.full(last - first + 1, 0.5 * (1 + after - before))
-    share = np.arange(1, last - first + 2) / (last - first + 2)
+    return np.arange(1, last - first + 2) / (last - first + 2)
+
+
+def _smoothstep(share: Float[Array, " gap"]) -> Float[Array, " gap"]:
+    """Return the shares made flat at 0 and at 1, 3 x^2 - 2 x^3."""
     return np.asarray(share**2 * (3.0 - 2.0 * share))

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from marey.motion import Motion
-from marey.numerics import Array, Bool, Float, Int
-from marey.numerics.robust import runs
+from marey.numerics import Array, Bool, Int
+from marey.numerics.robust import mean_where, runs
 from marey.numerics.thresholds import CERTAIN_SD, MIN_POSE_POINTS, MOST
 from marey.pose.options import MAX_RMS_RESIDUAL_M, UNSEEN_S
 from marey.pose.trace import PoseTrace
@@ -48,19 +48,17 @@ def pose_findings(
     take: Take, fit: "GaussNewtonSolver", trace: PoseTrace
 ) -> tuple[Finding, ...]:
     """Return frames without targets or fit, and misfits of joints and markers."""
-    residual_m = fit.marker_residuals(take.points, trace)
-    cost, weight, robust_weight = trace.info[:, :3].T
-    lost = cost > MAX_RMS_RESIDUAL_M**2 * weight
-    lost |= robust_weight < MIN_WEIGHT_SHARE * weight
-    outliers = tuple(_outlier_markers(fit, residual_m))
+    misfits = _Misfits(take, fit, trace)
+    weight = trace.info[:, 1]
+    outliers = tuple(misfits.outlier_markers())
     reported = {finding.subject for finding in outliers}
     return (
         *warn_of_runs("pose-unseen", weight == 0.0, UNSEEN_MESSAGE),
-        *warn_of_runs("pose-lost", lost, LOST_MESSAGE),
-        *_lost_joints(fit, residual_m, lost),
-        *_joints_at_limits(fit, trace, residual_m),
+        *warn_of_runs("pose-lost", misfits.lost, LOST_MESSAGE),
+        *misfits.lost_joints(),
+        *misfits.joints_at_limits(),
         *outliers,
-        *_far_markers(fit, residual_m, lost, reported),
+        *misfits.far_markers(reported),
     )
 
 
@@ -84,32 +82,8 @@ def warn_of_runs(
         )
 
 
-def _lost_joints(
-    fit: "GaussNewtonSolver",
-    residual_m: Float[Array, "frame marker"],
-    lost: Bool[Array, " frame"],
-) -> Iterator[Finding]:
-    """Return joints that leave most of their markers in frames that fit otherwise."""
-    for joint in fit.nodes.moving_joints.tolist():
-        far = ~lost & fit.leaves_markers(residual_m, joint)
-        if not far.any():
-            continue
-        first, last = max(runs(far), key=lambda run: run[1] - run[0])
-        yield Finding(
-            "joint-lost",
-            "pose",
-            "warning",
-            f"most of its markers are more than {1e3 * MAX_RMS_RESIDUAL_M:.0f} mm off "
-            f"in {far.sum()} of {len(far)} frames, the longest time in "
-            f"{spell_frames(first, last)}: look for swapped labels",
-            subject=fit.skeleton.names[joint],
-            frames=(first, last),
-            value=float(far.sum()),
-        )
-
-
 def unseen_joints(motion: Motion) -> Iterator[Finding]:
-    """Return the joints whose rotation nothing determines, as `Motion.angle_sd` has it.
+    """Return the joints whose rotation nothing determines: `Motion.angle_sd` is NaN.
 
     Frames that show nothing at all are not counted.
     """
@@ -176,100 +150,116 @@ def _are_keypoints(skeleton: Skeleton, n_markers: Int[Array, " joint"]) -> bool:
     return bool(most and (n_markers <= 1).all())
 
 
-def _joints_at_limits(
-    fit: "GaussNewtonSolver",
-    trace: PoseTrace,
-    residual_m: Float[Array, "frame marker"],
-) -> Iterator[Finding]:
-    """Return joints whose limits keep them away from their markers."""
-    if not fit.nodes.tree.has_limits.any():
-        return
-    at_limits = fit.clamp_to_limits(trace.q.copy())
-    for joint in fit.nodes.moving_joints:
-        first = fit.nodes.first_node_of_joint[joint]
-        last = fit.nodes.node_of_joint[joint]
-        markers = slice(*fit.targets.start[last : last + 2])
-        frames = np.flatnonzero(at_limits[:, first : last + 1].any(axis=1))
-        if not len(frames) or markers.start == markers.stop:
-            continue
-        residual = residual_m[frames, markers]
-        seen = np.isfinite(residual)
-        mean = np.where(seen, residual, 0.0).sum(axis=1)
-        mean = mean / np.maximum(seen.sum(axis=1), 1)
-        misfit = mean > CERTAIN_SD * fit.options.marker_sd
-        share = misfit.sum() / len(residual_m)
-        if share > MIN_MISFIT_SHARE:
-            yield Finding(
-                "joint-held",
-                "pose",
-                "warning",
-                f"is at its limits in {share:.0%} of the frames with its markers "
-                f"{1e3 * np.median(mean[misfit]):.0f} mm off: check the sign of its "
-                "axis, or widen its limits",
-                subject=fit.skeleton.names[joint],
-                frames=(int(frames[misfit][0]), int(frames[misfit][-1])),
-                value=float(share),
+class _Misfits:
+    """Joints and markers that do not fit in a solved take."""
+
+    def __init__(self, take: Take, fit: "GaussNewtonSolver", trace: PoseTrace) -> None:
+        self.fit, self.trace = fit, trace
+        self.residual_m = fit.marker_residuals(take.points, trace)
+        """Distance of every marker from its model position; NaN where unseen."""
+        cost, weight, robust_weight = trace.info[:, :3].T
+        self.lost = cost > MAX_RMS_RESIDUAL_M**2 * weight
+        self.lost |= robust_weight < MIN_WEIGHT_SHARE * weight
+        """Frames that fit no marker."""
+
+    def _label(self, marker: int) -> str:
+        """Return the label of a matched marker."""
+        marker = int(self.fit.matches.marker[marker])
+        return self.fit.skeleton.marker_labels[marker]
+
+    def _markers_of(self, joint: int) -> slice:
+        """Return the matched markers on the bone of a joint."""
+        node = self.fit.nodes.node_of_joint[joint]
+        return slice(*self.fit.targets.start[node : node + 2])
+
+    def lost_joints(self) -> Iterator[Finding]:
+        """Yield joints that leave most of their markers while the other joints fit."""
+        for joint in self.fit.nodes.moving_joints.tolist():
+            far = ~self.lost & self.fit.leaves_markers(self.residual_m, joint)
+            if not far.any():
+                continue
+            first, last = max(runs(far), key=lambda run: run[1] - run[0])
+            message = (
+                f"most of its markers are more than {1e3 * MAX_RMS_RESIDUAL_M:.0f} mm "
+                f"off in {far.sum()} of {len(far)} frames, the longest time in "
+                f"{spell_frames(first, last)}: look for swapped labels"
             )
+            name, count = self.fit.skeleton.names[joint], float(far.sum())
+            yield _warning("joint-lost", message, name, count, (first, last))
+
+    def joints_at_limits(self) -> Iterator[Finding]:
+        """Yield joints whose limits keep them away from their markers."""
+        fit, residual_m = self.fit, self.residual_m
+        if not fit.nodes.tree.has_limits.any():
+            return
+        at_limits = fit.clamp_to_limits(self.trace.q.copy())
+        for joint in fit.nodes.moving_joints.tolist():
+            first = fit.nodes.first_node_of_joint[joint]
+            last = fit.nodes.node_of_joint[joint]
+            frames = np.flatnonzero(at_limits[:, first : last + 1].any(axis=1))
+            residual = residual_m[frames, self._markers_of(joint)]
+            if not residual.size:
+                continue
+            mean = mean_where(residual, np.isfinite(residual), axis=1, default=0.0)
+            misfit = mean > CERTAIN_SD * fit.options.marker_sd
+            share = float(misfit.sum() / len(residual_m))
+            if share > MIN_MISFIT_SHARE:
+                message = (
+                    f"is at its limits in {share:.0%} of the frames with its markers "
+                    f"{1e3 * np.median(mean[misfit]):.0f} mm off: check the sign of "
+                    "its axis, or widen its limits"
+                )
+                span = int(frames[misfit][0]), int(frames[misfit][-1])
+                name = fit.skeleton.names[joint]
+                yield _warning("joint-held", message, name, share, span)
+
+    def far_markers(self, reported: Collection[str]) -> Iterator[Finding]:
+        """Yield markers far from the skeleton in frames that fit otherwise.
+
+        Args:
+            reported: Markers that are outliers in many frames.
+        """
+        residual_m = self.residual_m
+        with np.errstate(invalid="ignore"):
+            far = (residual_m > MAX_RMS_RESIDUAL_M) & ~self.lost[:, None]
+        for joint in self.fit.nodes.moving_joints.tolist():
+            left = self.fit.leaves_markers(residual_m, joint)
+            far[left, self._markers_of(joint)] = False
+        for k in np.flatnonzero(far.any(axis=0)).tolist():
+            if self._label(k) in reported:
+                continue
+            worst = int(np.argmax(np.where(far[:, k], residual_m[:, k], 0.0)))
+            largest = float(residual_m[worst, k])
+            frames = count_noun(int(far[:, k].sum()), "frame")
+            message = (
+                f"is up to {1e3 * largest:.0f} mm off in {frames}, the most in frame "
+                f"{worst}: look for a spike or a swapped label there"
+            )
+            span = worst, worst
+            yield _warning("marker-far", message, self._label(k), largest, span)
+
+    def outlier_markers(self) -> Iterator[Finding]:
+        """Yield markers that are outliers in many of their frames."""
+        if self.fit.options.outlier == 0.0:
+            return
+        for k, residual in enumerate(self.residual_m.T):
+            n_outliers = np.sum(residual**2 * self.fit.targets.softness[k] > 1.0)
+            n_seen = max(np.isfinite(residual).sum(), 1)
+            share = float(n_outliers / n_seen)
+            if n_outliers > MIN_MISFIT_SHARE * n_seen:
+                message = (
+                    f"is an outlier in {share:.0%} of its frames: it may have slipped, "
+                    "or its label is swapped"
+                )
+                yield _warning("marker-outliers", message, self._label(k), share)
 
 
-def _far_markers(
-    fit: "GaussNewtonSolver",
-    residual_m: Float[Array, "frame marker"],
-    lost: Bool[Array, " frame"],
-    reported: Collection[str],
-) -> Iterator[Finding]:
-    """Return markers far from the skeleton in frames that fit otherwise.
-
-    Args:
-        fit: The solver.
-        residual_m: Distance of every marker from its model position, in metres.
-        lost: Frames that fit no marker.
-        reported: Markers that are outliers in many frames.
-    """
-    with np.errstate(invalid="ignore"):
-        far = (residual_m > MAX_RMS_RESIDUAL_M) & ~lost[:, None]
-    for joint in fit.nodes.moving_joints.tolist():
-        node = fit.nodes.node_of_joint[joint]
-        markers = slice(*fit.targets.start[node : node + 2])
-        far[fit.leaves_markers(residual_m, joint), markers] = False
-    for k in np.flatnonzero(far.any(axis=0)).tolist():
-        label = fit.skeleton.marker_labels[fit.matches.marker[k]]
-        if label in reported:
-            continue
-        worst = int(np.argmax(np.where(far[:, k], residual_m[:, k], 0.0)))
-        largest = float(residual_m[worst, k])
-        frames = count_noun(int(far[:, k].sum()), "frame")
-        yield Finding(
-            "marker-far",
-            "pose",
-            "warning",
-            f"is up to {1e3 * largest:.0f} mm off in {frames}, the most in frame "
-            f"{worst}: look for a spike or a swapped label there",
-            subject=label,
-            frames=(worst, worst),
-            value=largest,
-        )
-
-
-def _outlier_markers(
-    fit: "GaussNewtonSolver",
-    residual_m: Float[Array, "frame marker"],
-) -> Iterator[Finding]:
-    """Return markers that are outliers in many of their frames."""
-    if fit.options.outlier == 0.0 or not len(fit.matches.marker):
-        return
-    softness = fit.targets.softness
-    columns = zip(residual_m.T, softness, strict=True)
-    n_outliers = np.array([np.sum(one**2 * soft > 1.0) for one, soft in columns])
-    n_seen = np.maximum(np.isfinite(residual_m).sum(axis=0), 1)
-    shares = n_outliers / n_seen
-    for k in np.flatnonzero(n_outliers > MIN_MISFIT_SHARE * n_seen):
-        yield Finding(
-            "marker-outliers",
-            "pose",
-            "warning",
-            f"is an outlier in {shares[k]:.0%} of its frames: it may have slipped, or "
-            "its label is swapped",
-            subject=fit.skeleton.marker_labels[fit.matches.marker[k]],
-            value=float(shares[k]),
-        )
+def _warning(
+    code: str,
+    message: str,
+    subject: str,
+    value: float,
+    frames: tuple[int, int] = (-1, -1),
+) -> Finding:
+    """Return a warning of the stage "pose"."""
+    return Finding(code, "pose", "warning", message, subject, frames, value)

@@ -5,11 +5,13 @@ from typing import Any
 import numpy as np
 
 from marey.errors import DataError
-from marey.motion import ROTATION_ROUNDING, Motion
+from marey.motion import ROTATION_ROUNDING, Motion, motion_on_clock
 from marey.numerics import Array, Float, geometry
+from marey.numerics.robust import mean_where
 from marey.options import options_from
 from marey.pose.findings import warn_of_runs
 from marey.pose.options import PlaybackOptions
+from marey.pose.retarget import local_rotations
 from marey.report import Finding
 from marey.skeleton import Skeleton
 from marey.take import Take
@@ -52,33 +54,17 @@ def solve(
     joint = skeleton.sensor_joint[sensors]
     T_joint_sensor = skeleton.T_joint_sensor[sensors]
     R_world_joint = _joint_rotations(skeleton, T_world_sensor, joint, T_joint_sensor)
-    wxyz = _relative_rotations(skeleton, R_world_joint)
+    has_rotation = np.ones(skeleton.n_joints, dtype=bool)
+    wxyz = local_rotations(skeleton, R_world_joint, has_rotation)
     T_world_root = geometry.transform(R_world_joint[:, 0], np.zeros(3))
     T = skeleton.forward(T_world_root, wxyz)
     residual = T_world_sensor[..., :3, 3] - (T[:, joint] @ T_joint_sensor)[..., :3, 3]
-    T_world_root[:, :3, 3] = _mean_of_visible(residual)
+    is_visible = np.isfinite(residual).all(axis=-1, keepdims=True)
+    T_world_root[:, :3, 3] = mean_where(residual, is_visible, axis=1)
     T_world_root[~np.isfinite(T_world_root).all(axis=(-1, -2))] = np.nan
-    motion = Motion(
-        skeleton=skeleton,
-        T_world_root=T_world_root,
-        wxyz=wxyz,
-        rate=take.rate,
-        start=take.start,
-    )
+    motion = motion_on_clock(take, skeleton, T_world_root, wxyz)
     unseen = np.isnan(T_world_root).any(axis=(1, 2))
     return motion, tuple(warn_of_runs("pose-unseen", unseen, UNSEEN_MESSAGE))
-
-
-def _mean_of_visible(
-    residual: Float[Array, "frame sensor 3"],
-) -> Float[Array, "frame 3"]:
-    """Return the mean over the visible sensors of each frame; NaN without any."""
-    visible = np.isfinite(residual).all(axis=-1)[..., None]
-    total = np.where(visible, residual, 0.0).sum(axis=1)
-    count = visible.sum(axis=1)
-    mean = np.full_like(total, np.nan)
-    np.divide(total, count, out=mean, where=count > 0)
-    return np.asarray(mean)
 
 
 def _joint_rotations(
@@ -99,44 +85,22 @@ def _joint_rotations(
         if len(on_bone):
             R_world_joint = R_by_sensor[:, on_bone[0]]
             if len(on_bone) > 1:
-                R_world_joint = _mean_rotations(R_by_sensor[:, on_bone])
+                seen = np.isfinite(R_by_sensor[:, on_bone])
+                mean = mean_where(R_by_sensor[:, on_bone], seen, axis=1)
+                R_world_joint = geometry.nearest_rotation(mean)
             R[:, j] = _orthonormal(_fill_unseen(R_world_joint))
         else:
             R[:, j] = R[:, parent] if parent >= 0 else np.eye(3)
     return R
 
 
-def _mean_rotations(R: Float[Array, "frame sensor 3 3"]) -> Float[Array, "frame 3 3"]:
-    """Return the mean of the rotations seen in each frame; NaN where there is none."""
-    seen = np.isfinite(R).all(axis=(-1, -2))
-    mean = np.full((len(R), 3, 3), np.nan)
-    total = np.where(seen[..., None, None], R, 0.0).sum(axis=1)
-    any_seen = seen.any(axis=1)
-    mean[any_seen] = geometry.nearest_rotation(total[any_seen])
-    return mean
-
-
 def _fill_unseen(R: Float[Array, "frame 3 3"]) -> Float[Array, "frame 3 3"]:
     """Return rotations with unseen frames filled by the last one seen, or the first."""
-    seen = np.flatnonzero(np.isfinite(R).all(axis=(-1, -2)))
-    if len(seen) == 0:
-        return np.broadcast_to(np.eye(3), R.shape).copy()
-    last = np.searchsorted(seen, np.arange(len(R)), side="right") - 1
-    return np.asarray(R[seen[np.maximum(last, 0)]])
+    filled = geometry.hold_last(R)
+    return np.where(np.isfinite(filled), filled, np.eye(3))
 
 
 def _orthonormal(R: Float[Array, "frame 3 3"]) -> Float[Array, "frame 3 3"]:
     """Return the nearest rotations of matrices with few digits; others as they are."""
     deviation = np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)).max(initial=0.0)
     return geometry.nearest_rotation(R) if deviation > ROTATION_ROUNDING else R
-
-
-def _relative_rotations(
-    skeleton: Skeleton, R_world_joint: Float[Array, "frame joint 3 3"]
-) -> Float[Array, "frame joint 4"]:
-    """Return R_parent_joint as sign-continuous quaternions."""
-    R = R_world_joint.copy()
-    R[:, 1:] = (
-        R_world_joint[:, skeleton.parent[1:]].swapaxes(-1, -2) @ R_world_joint[:, 1:]
-    )
-    return geometry.quat_continuous(geometry.quat_from_matrix(R))

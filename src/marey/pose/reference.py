@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marey.errors import DataError, OptionError
-from marey.motion import Motion
+from marey.motion import Motion, motion_on_clock
 from marey.numerics import Array, Float, Int, geometry
 from marey.numerics.resampling import evenly_spaced
 from marey.pose.retarget import retarget
@@ -87,13 +87,8 @@ def warp_time(reference: Motion, motion: Motion, keys: Keys = ()) -> Motion:
     times = match_times(reference, motion, keys)
     end = reference.start + reference.duration
     warped = reference.at(np.clip(times, reference.start, end))
-    return Motion(
-        skeleton=reference.skeleton,
-        T_world_root=warped.T_world_root,
-        wxyz=warped.wxyz,
-        rate=motion.rate,
-        start=motion.start,
-    )
+    skeleton, T_world_root = reference.skeleton, warped.T_world_root
+    return motion_on_clock(motion, skeleton, T_world_root, warped.wxyz)
 
 
 def compare_joint_use(motion: Motion, reference: Motion, keys: Keys = ()) -> JointUse:

@@ -12,7 +12,7 @@ import numpy as np
 from marey.anatomy import names as vrm
 from marey.anatomy.person_joints import recognise_person
 from marey.anatomy.t_pose import shortest_rotation
-from marey.motion import Motion
+from marey.motion import Motion, motion_on_clock
 from marey.numerics import Array, Float, Int, geometry
 from marey.numerics.thresholds import TINY_LENGTH_M
 from marey.skeleton import Skeleton
@@ -36,13 +36,8 @@ def retarget(motion: Motion, skeleton: Skeleton) -> tuple[Motion, Int[Array, " j
         R[:, joint] = T[:, joints[joint], :3, :3] @ C
     known = np.isin(np.arange(n), list(joints))
     wxyz = local_rotations(skeleton, R, known)
-    retargeted = Motion(
-        skeleton=skeleton,
-        T_world_root=geometry.transform(R[:, 0], T[:, joints[0], :3, 3]),
-        wxyz=wxyz,
-        rate=motion.rate,
-        start=motion.start,
-    )
+    T_world_root = geometry.transform(R[:, 0], T[:, joints[0], :3, 3])
+    retargeted = motion_on_clock(motion, skeleton, T_world_root, wxyz)
     rotating = [j for j in joints if skeleton.kind[j] not in ("root", "fixed")]
     return retargeted, np.array(rotating, dtype=np.int64)
 

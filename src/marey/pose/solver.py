@@ -18,10 +18,11 @@ from marey.articulated.targets import (
     match_targets,
     target_weights,
 )
-from marey.motion import Motion
+from marey.motion import Motion, motion_on_clock
 from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.numerics.robust import runs
 from marey.numerics.thresholds import CERTAIN_SD
+from marey.pose.both_ways import bridge_rotation, share_of_gap
 from marey.pose.options import MAX_RMS_RESIDUAL_M, PoseOptions
 from marey.pose.reference import warp_time
 from marey.pose.retarget import local_rotations, retarget
@@ -132,14 +133,24 @@ class PoseSolver:
 
     def motion(self, take: Take, trace: PoseTrace) -> Motion:
         """Return the motion of a trace, on the clock of its take."""
+        return motion_on_clock(take, self.skeleton, *self._rotations(trace))
+
+    def joint_poses(self, trace: PoseTrace) -> Float[Array, "frame joint 4 4"]:
+        """Return T_world_joint of all joints, in metres."""
+        return self.skeleton.forward(*self._rotations(trace))
+
+    def sensor_poses(self, trace: PoseTrace) -> Float[Array, "frame sensor 4 4"]:
+        """Return T_world_sensor of the attached sensors, in metres."""
+        sensor = self.matches.sensor
+        joint = self.skeleton.sensor_joint[sensor]
+        T_joint_sensor = self.skeleton.T_joint_sensor[sensor]
+        return np.asarray(self.joint_poses(trace)[:, joint] @ T_joint_sensor)
+
+    def _rotations(self, trace: PoseTrace) -> tuple[Array, Array]:
+        """Return the pose of the root, and the rotations of all joints (wxyz)."""
         R_world_root = geometry.matrix_from_quat(trace.q[:, 0])
-        return Motion(
-            skeleton=self.skeleton,
-            T_world_root=geometry.transform(R_world_root, trace.root),
-            wxyz=self.nodes.joint_rotations(trace.q),
-            rate=take.rate,
-            start=take.start,
-        )
+        T_world_root = geometry.transform(R_world_root, trace.root)
+        return T_world_root, self.nodes.joint_rotations(trace.q)
 
     def reference_rotations(
         self, take: Take, trace: PoseTrace, options: PoseOptions
@@ -207,18 +218,12 @@ class PoseSolver:
         """
         filled, is_unseen = q.copy(), self.unseen_nodes(recording)
         for node in range(1, q.shape[1]):
+            reference = reference_q[:, node]
             for first, last in runs(is_unseen[:, node]):
-                ends = [f for f in (first - 1, last + 1) if 0 <= f < len(q)]
-                if not ends:
-                    continue
-                inverse = geometry.quat_conjugate(reference_q[ends, node])
-                offset = geometry.quat_multiply(q[ends, node], inverse)
-                offset = geometry.quat_continuous(offset[:, None])[:, 0]
-                gap = np.arange(first, last + 1)
-                share = (gap - first + 1) / (last - first + 2)
-                offset = geometry.quat_slerp(offset[:1], offset[-1:], share)
-                rotations = geometry.quat_multiply(offset, reference_q[gap, node])
-                filled[gap, node] = rotations
+                if last - first + 1 < len(q):
+                    share = share_of_gap(first, last, len(q))
+                    paths = reference, reference, filled[:, node]
+                    bridge_rotation((first, last), *paths, share)
         return geometry.quat_continuous(filled)
 
     def unseen_nodes(self, recording: Recording) -> Bool[Array, "frame node"]:

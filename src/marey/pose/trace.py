@@ -45,9 +45,13 @@ class PoseTrace:
         """Return the same poses, with quaternions that do not change their sign."""
         return PoseTrace(geometry.quat_continuous(self.q), self.root, self.info)
 
+    def at(self, frames: slice | Int[Array, " some"]) -> "PoseTrace":
+        """Return the poses of some frames."""
+        return PoseTrace(self.q[frames], self.root[frames], self.info[frames])
+
     def reversed(self) -> "PoseTrace":
         """Return the poses in the other direction of time."""
-        return PoseTrace(self.q[::-1], self.root[::-1], self.info[::-1]).continuous()
+        return self.at(slice(None, None, -1)).continuous()
 
     def copy(self) -> "PoseTrace":
         """Return a copy whose arrays can be written."""

@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from marey.articulated.tables import Nodes, make_nodes
+from marey.articulated.tables import make_nodes
 from marey.articulated.targets import (
-    Recording,
     TargetMatches,
     TargetNames,
     make_targets,
@@ -20,8 +19,8 @@ from marey.numerics.noise import SMOOTH_ORDER, trimmed_variance, white_differenc
 from marey.numerics.resampling import evenly_spaced, frame_blocks
 from marey.numerics.thresholds import CERTAIN_SD, MIN_SAMPLES
 from marey.pose.options import PoseOptions
-from marey.skeleton import Skeleton
 from marey.take import Take, match_labels
+from marey.tree import ancestors_of
 
 if TYPE_CHECKING:
     from marey.articulated.kinematics_kernel import KinematicTree, PoseWorkspace
@@ -46,6 +45,12 @@ errors of its condition number times rounding. Higher lets these in."""
 SMALLEST_NOISE_M = float(np.sqrt(np.finfo(float).eps))
 """Noise of markers whose residuals are rounding only, in metres."""
 
+SensorWeights = Float[Array, "attached 2"]
+"""One over the variances of position (m) and rotation (rad) of every sensor."""
+
+Weights = tuple[Float[Array, " marker"], SensorWeights]
+"""One over the variance of every marker along an axis (m), and those of sensors."""
+
 
 def angle_sd_of_targets(motion: Motion, take: Take) -> Float[Array, "frame joint 3"]:
     r"""Return the standard deviation of every joint rotation of fitted poses.
@@ -58,8 +63,8 @@ def angle_sd_of_targets(motion: Motion, take: Take) -> Float[Array, "frame joint
     that of sensors is their white noise. Residuals beyond `CERTAIN_SD` are outliers and
     do not count.
 
-    What moves all markers of a bone alike, as skin does, does not show in residuals and
-    is not included; nor is the uncertainty of the bones.
+    Skin moves all markers of a bone together. This motion does not show in residuals
+    and is not included. The uncertainty of the bones is not included either.
 
     Args:
         motion: Poses fitted to the take by any method.
@@ -69,69 +74,131 @@ def angle_sd_of_targets(motion: Motion, take: Take) -> Float[Array, "frame joint
         Radians about the x, y and z axes of the joint's frame, 0 about axes on which
         the joint cannot rotate, NaN where nothing that is seen determines the angle.
     """
-    nodes = make_nodes(motion.skeleton, limits=False)
-    matches = match_targets(motion.skeleton, nodes, TargetNames.of(take))
-    weights = _sensor_weights(take, matches)
-    recording = recording_of(take)
-    noise, outlier = _noise_of_bones(motion, recording, matches, weights)
-    scale, scaled = _limit_weights(noise**-2.0, weights)
-    sd = rotation_sd(motion, recording, matches, *scaled, WEAK_PRIOR, outlier)
+    fitted = FittedTargets(motion, take)
+    sensor_weight = _sensor_weights(take, fitted.matches)
+    noise, outlier = fitted.estimate_noise(sensor_weight)
+    scale, weights = _limit_weights((noise**-2.0, sensor_weight))
+    sd = fitted.rotation_sd(weights, WEAK_PRIOR, outlier)
     sd *= np.sqrt(scale)
     return sd
 
 
-def _limit_weights(
-    weight: Float[Array, " marker"], sensor_weight: Float[Array, "attached 2"]
-) -> tuple[float, tuple[Array, Array]]:
+def _limit_weights(weights: Weights) -> tuple[float, Weights]:
     """Return a factor, and the weights times it, of which none is above `MAX_WEIGHT`.
 
     Variances with these weights, times the factor, are those with the given ones.
     """
-    largest = max(weight.max(initial=0.0), sensor_weight.max(initial=0.0), MAX_WEIGHT)
+    largest = max(MAX_WEIGHT, *(values.max(initial=0.0) for values in weights))
     scale = MAX_WEIGHT / largest
-    return scale, (scale * weight, scale * sensor_weight)
+    return scale, (scale * weights[0], scale * weights[1])
 
 
-def rotation_sd(
-    motion: Motion,
-    recording: Recording,
-    matches: TargetMatches,
-    weight: Float[Array, " marker"],
-    sensor_weight: Float[Array, "attached 2"],
-    prior: float,
-    outlier: Bool[Array, "frame marker"] | None = None,
-) -> Float[Array, "frame joint 3"]:
-    """Return the standard deviations of `angle_sd_of_targets` for given variances.
+class FittedTargets:
+    """The poses of a motion, and the markers and sensors that they were fitted to."""
 
-    Frames are worked on in blocks: the poses of all nodes are as large as the take.
+    def __init__(self, motion: Motion, take: Take) -> None:
+        self.motion, self.recording = motion, recording_of(take)
+        self.nodes = make_nodes(motion.skeleton, limits=False)
+        names = TargetNames.of(take)
+        self.matches = match_targets(motion.skeleton, self.nodes, names)
 
-    Args:
-        motion: The poses.
-        recording: Markers and sensors, NaN where they do not count.
-        matches: The targets that the skeleton and the recording share.
-        weight: One over the variance of each marker along an axis, 1 / m^2.
-        sensor_weight: The same of each sensor's position and rotation.
-        prior: Information on every angle beside the targets, in 1 / rad^2.
-        outlier: Matched markers that do not count; none when left out.
-    """
-    # numba is slow to import
-    from marey.articulated.covariance_kernel import write_rotation_variances
+    def rotation_sd(
+        self,
+        weights: Weights,
+        prior: float,
+        outlier: Bool[Array, "frame marker"] | None = None,
+    ) -> Float[Array, "frame joint 3"]:
+        """Return the standard deviations of `angle_sd_of_targets` for given variances.
 
-    problem, nodes = _problem(motion.skeleton, matches, weight, sensor_weight)
-    sd = np.zeros((motion.n_frames, motion.skeleton.n_joints, 3))
-    joints = nodes.moving_joints, nodes.first_node_of_joint, nodes.node_of_joint
-    priors = np.full(len(nodes.tree.parent) + 1, prior)
-    for frames in frame_blocks(motion.n_frames):
-        points, sensors = recording[0][frames], recording[1][frames]
-        if outlier is not None:
-            points = points.copy()
-            frame, marker = np.nonzero(outlier[frames])
-            points[frame, matches.column[marker]] = np.nan
-        pose, variance = _node_pose(motion, nodes, frames), sd[frames]
-        seen = points, sensors
-        write_rotation_variances(problem, seen, pose, priors, joints, variance)
-        variance[:] = _mask_unknown(np.sqrt(np.maximum(variance, 0.0)))
-    return sd
+        Frames are worked on in blocks: the poses of all nodes are as large as the take.
+
+        Args:
+            weights: Of matched markers and sensors.
+            prior: Information on every angle beside the targets, in 1 / rad^2.
+            outlier: Matched markers that do not count; none when left out.
+        """
+        # numba is slow to import
+        from marey.articulated.covariance_kernel import write_rotation_variances
+
+        tables, nodes = self._tables(weights), self.nodes
+        sd = np.zeros((self.motion.n_frames, self.motion.skeleton.n_joints, 3))
+        joints = nodes.moving_joints, nodes.first_node_of_joint, nodes.node_of_joint
+        priors = np.full(len(nodes.tree.parent) + 1, prior)
+        for frames in frame_blocks(self.motion.n_frames):
+            points, sensors = (values[frames] for values in self.recording)
+            if outlier is not None:
+                points = points.copy()
+                frame, marker = np.nonzero(outlier[frames])
+                points[frame, self.matches.column[marker]] = np.nan
+            pose, seen, variance = self._poses(frames), (points, sensors), sd[frames]
+            write_rotation_variances(tables, seen, pose, priors, joints, variance)
+            variance[:] = _mask_unknown(np.sqrt(np.maximum(variance, 0.0)))
+        return sd
+
+    def estimate_noise(
+        self, sensor_weight: SensorWeights
+    ) -> tuple[Float[Array, " marker"], Bool[Array, "frame marker"] | None]:
+        r"""Return the noise of every marker along an axis, and which are outliers.
+
+        The markers of a bone share their noise, :math:`s^2 = \sum r^2 / \sum (3 - h)`
+        over a sample of frames, with residuals r and leverages h. One degree of freedom
+        of the noise of all bones is added, for bones whose markers the pose follows
+        exactly.
+        """
+        n_markers = len(self.matches.marker)
+        residual_m = self._residuals()
+        if not np.isfinite(residual_m).any():
+            return np.ones(n_markers), None
+        sample = evenly_spaced(self.motion.n_frames)
+        rough = max(float(np.nanmedian(residual_m)), SMALLEST_NOISE_M)
+        weights = np.full(n_markers, rough**-2.0), sensor_weight
+        freedom = self._freedom(sample, _limit_weights(weights)[1])
+        bone = self.motion.skeleton.marker_joint[self.matches.marker]
+        noise = _pool(residual_m[sample], freedom, bone)
+        outlier = residual_m > CERTAIN_SD * noise
+        if not outlier.any():
+            return noise, None
+        residual_m[outlier] = np.nan
+        return _pool(residual_m[sample], freedom, bone), outlier
+
+    def _residuals(self) -> Float[Array, "frame marker"]:
+        """Return the distance of every marker from its model position, in metres."""
+        n_targets = len(self.matches.marker), len(self.matches.sensor)
+        no_weights = np.zeros(n_targets[0]), np.zeros((n_targets[1], 2))
+        tree, targets, _ = self._tables(no_weights)
+        parts = (
+            marker_residuals(targets, tree, self.recording[0][f], *self._poses(f))
+            for f in frame_blocks(self.motion.n_frames)
+        )
+        return np.concatenate(list(parts))
+
+    def _freedom(self, sample: slice, weights: Weights) -> Float[Array, "frame marker"]:
+        """Return the degrees of freedom of every residual, 0 to 3, in some frames."""
+        # numba is slow to import
+        from marey.articulated.covariance_kernel import write_leverages
+
+        tables, pose = self._tables(weights), self._poses(sample)
+        points, sensors = (np.ascontiguousarray(x[sample]) for x in self.recording)
+        leverage = np.zeros((len(points), len(weights[0])))
+        prior = np.full(len(self.nodes.tree.parent) + 1, WEAK_PRIOR)
+        write_leverages(tables, (points, sensors), pose, prior, leverage)
+        return np.clip(3.0 - leverage, 0.0, 3.0)
+
+    def _tables(
+        self, weights: Weights
+    ) -> "tuple[KinematicTree, Targets, PoseWorkspace]":
+        """Return the tables that the kernels take, without limits of joints."""
+        from marey.articulated.kinematics_kernel import make_workspace  # numba is slow
+
+        nodes, skeleton = self.nodes, self.motion.skeleton
+        targets = make_targets(skeleton, nodes, self.matches, *weights)
+        return nodes.tree, targets, make_workspace(nodes.tree, *map(len, weights))
+
+    def _poses(self, frames: slice) -> tuple[Array, Array]:
+        """Return positions of the root and rotations of the nodes, for the kernels."""
+        root = np.ascontiguousarray(self.motion.T_world_root[frames, :3, 3])
+        q = self.nodes.node_rotations(self.motion.wxyz[frames])
+        return root, np.ascontiguousarray(q)
 
 
 def angle_sd_of_playback(motion: Motion, take: Take) -> Float[Array, "frame joint 3"]:
@@ -155,108 +222,16 @@ def angle_sd_of_playback(motion: Motion, take: Take) -> Float[Array, "frame join
     total = variance.copy()
     has_sensor = np.isin(range(skeleton.n_joints), skeleton.sensor_joint[matched])
     for joint in range(1, skeleton.n_joints):
-        above = int(skeleton.parent[joint])
-        while above >= 0 and not has_sensor[above]:
-            above = int(skeleton.parent[above])
-        if above >= 0:
-            total[:, joint] += variance[:, above]
+        above = [a for a in ancestors_of(skeleton.parent, joint)[1:] if has_sensor[a]]
+        if above:
+            total[:, joint] += variance[:, above[0]]
     total[:, ~skeleton.rotates] = 0.0
     return _mask_unknown(np.repeat(np.sqrt(total)[..., None], 3, axis=-1))
 
 
 def _mask_unknown(sd: Float[Array, "frame joint 3"]) -> Float[Array, "frame joint 3"]:
-    """Return standard deviations, NaN where they say no more than nothing would."""
+    """Return standard deviations, NaN where they are those of an unknown angle."""
     return np.where(sd < UNKNOWN_ANGLE_SD, sd, np.nan)
-
-
-def _node_pose(motion: Motion, nodes: Nodes, frames: slice) -> tuple[Array, Array]:
-    """Return positions of the root and rotations of the nodes, for the kernels."""
-    root = np.ascontiguousarray(motion.T_world_root[frames, :3, 3])
-    return root, np.ascontiguousarray(nodes.node_rotations(motion.wxyz[frames]))
-
-
-def _problem(
-    skeleton: Skeleton,
-    matches: TargetMatches,
-    weight: Float[Array, " marker"],
-    sensor_weight: Float[Array, "attached 2"],
-) -> "tuple[tuple[KinematicTree, Targets, PoseWorkspace], Nodes]":
-    """Return the tables that the kernels take, without limits of joints."""
-    from marey.articulated.kinematics_kernel import make_workspace  # numba is slow
-
-    nodes = make_nodes(skeleton, limits=False)
-    targets = make_targets(skeleton, nodes, matches, weight, sensor_weight)
-    work = make_workspace(nodes.tree, len(weight), len(sensor_weight))
-    return (nodes.tree, targets, work), nodes
-
-
-def _noise_of_bones(
-    motion: Motion,
-    recording: Recording,
-    matches: TargetMatches,
-    sensor_weight: Float[Array, "attached 2"],
-) -> tuple[Float[Array, " marker"], Bool[Array, "frame marker"] | None]:
-    r"""Return the noise of every marker along an axis, and what are outliers.
-
-    The markers of a bone share their noise, :math:`s^2 = \sum r^2 / \sum (3 - h)` over
-    a sample of frames, with residuals r and leverages h. One degree of freedom of the
-    noise of all bones is added, for bones whose markers the pose follows exactly.
-    """
-    residual_m = _residuals(motion, recording, matches, sensor_weight)
-    if not np.isfinite(residual_m).any():
-        return np.ones(len(matches.marker)), None
-    sample = evenly_spaced(motion.n_frames)
-    rough = max(float(np.nanmedian(residual_m)), SMALLEST_NOISE_M)
-    part = recording[0][sample], recording[1][sample]
-    weight = np.full(len(matches.marker), rough**-2.0)
-    freedom = _freedom(motion, sample, part, matches, weight, sensor_weight)
-    bone = motion.skeleton.marker_joint[matches.marker]
-    noise = _pool(residual_m[sample], freedom, bone)
-    outlier = residual_m > CERTAIN_SD * noise
-    if not outlier.any():
-        return noise, None
-    residual_m[outlier] = np.nan
-    return _pool(residual_m[sample], freedom, bone), outlier
-
-
-def _residuals(
-    motion: Motion,
-    recording: Recording,
-    matches: TargetMatches,
-    sensor_weight: Float[Array, "attached 2"],
-) -> Float[Array, "frame marker"]:
-    """Return the distance of every marker from its model position, in metres."""
-    unit = np.ones(len(matches.marker))
-    (tree, targets, _), nodes = _problem(motion.skeleton, matches, unit, sensor_weight)
-    parts = (
-        marker_residuals(
-            targets, tree, recording[0][frames], *_node_pose(motion, nodes, frames)
-        )
-        for frames in frame_blocks(motion.n_frames)
-    )
-    return np.concatenate(list(parts))
-
-
-def _freedom(
-    motion: Motion,
-    sample: slice,
-    recording: Recording,
-    matches: TargetMatches,
-    weight: Float[Array, " marker"],
-    sensor_weight: Float[Array, "attached 2"],
-) -> Float[Array, "frame marker"]:
-    """Return the degrees of freedom of every residual, 0 to 3, in some frames."""
-    # numba is slow to import
-    from marey.articulated.covariance_kernel import write_leverages
-
-    _, weights = _limit_weights(weight, sensor_weight)
-    problem, nodes = _problem(motion.skeleton, matches, *weights)
-    pose = _node_pose(motion, nodes, sample)
-    points, sensors = map(np.ascontiguousarray, recording)
-    leverage = np.zeros((len(pose[0]), len(weight)))
-    prior = np.full(len(nodes.tree.parent) + 1, WEAK_PRIOR)
-    write_leverages(problem, (points, sensors), pose, prior, leverage)
-    return np.clip(3.0 - leverage, 0.0, 3.0)
 
 
 def _pool(
@@ -273,7 +248,7 @@ def _pool(
     return np.asarray(np.sqrt(of_bone[bone]).clip(SMALLEST_NOISE_M))
 
 
-def _sensor_weights(take: Take, matches: TargetMatches) -> Float[Array, "attached 2"]:
+def _sensor_weights(take: Take, matches: TargetMatches) -> SensorWeights:
     """Return one over the variances of position and rotation of every sensor."""
     T = take.T_world_sensor[:, matches.sensor_column]
     usual = PoseOptions()

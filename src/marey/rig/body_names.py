@@ -50,7 +50,7 @@ def name_bodies(
 
 
 def _sure_names(naming: Naming, n_markers: Int[Array, " bodies"]) -> dict[int, str]:
-    """Return the names that are no guesses, nor those of single markers in a limb."""
+    """Return the certain names, except those of single markers in a limb."""
     return {
         body: name
         for body, name in naming.names.items()

@@ -128,7 +128,7 @@ def _limb_sides(
 def _rotate(
     R: Float[Array, "joint 3 3"], vectors: Float[Array, "joint 3"]
 ) -> Float[Array, "joint 3"]:
-    """Return R^T v of each joint, in the unit of the vectors."""
+    """Return R v of each joint, in the unit of the vectors."""
     return np.asarray(np.einsum("jik,jk->ji", R, vectors))
 
 

@@ -1,13 +1,13 @@
 """The height of a level ground, from the lowest points that hold still."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from marey.motion import GroundPlane
 from marey.numerics import Array, Float, Int, geometry
 from marey.numerics.thresholds import FEW, MIN_SAMPLES, MOST
-from marey.take import Take
+from marey.take import Take, rotate_take
 
 MAX_STILL_SPEED = FEW
 """Largest speed of a point that holds still, in extents of the recording per
@@ -107,14 +107,7 @@ def find_other_up_axis(take: Take) -> str:
     """
     extents = {}
     for axis in ("y", "-y", "x", "-x", "-z"):
-        R = geometry.R_Z_UP[axis]
-        T = geometry.transform(R, np.zeros(3))
-        rotated = replace(
-            take,
-            points=take.points @ np.transpose(R),
-            T_world_sensor=T @ take.T_world_sensor,
-        )
-        ground = estimate_ground(rotated)
+        ground = estimate_ground(rotate_take(take, geometry.R_Z_UP[axis]))
         if ground is not None and ground.is_at_zero:
             extents[axis] = ground.extent
     if not extents:

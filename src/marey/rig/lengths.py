@@ -63,9 +63,9 @@ def with_constant_lengths(
     """Return the joints at constant distances from their parents.
 
     Every joint keeps its direction from its moved parent, so it moves as little as the
-    length permits. A root stays where it is; so does a joint whose parent is unknown in
-    a frame or whose length is NaN. A joint that coincides with its parent has no
-    direction: it becomes NaN, unless its length is zero.
+    length permits. A root stays where it is, and so does a joint whose parent is
+    unknown in a frame or whose length is NaN. A joint that coincides with its parent
+    has no direction: it becomes NaN, unless its length is zero.
 
     Args:
         positions: Joints in every frame, in metres; NaN where unknown.

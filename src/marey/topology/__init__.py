@@ -33,12 +33,10 @@ from marey.topology.pruning import (
 )
 from marey.topology.spanning_forest import (
     DOUBTFUL_MARGIN,
-    Edges,
-    adjacency_list,
     edge_margins,
     minimum_spanning_forest,
     replacement_edges,
-    root_forest,
+    rooted_tree,
     row_by_pair,
 )
 from marey.topology.spanning_forest import spanning_tree as spanning_tree
@@ -58,9 +56,9 @@ def infer_tree(
     r"""Return the tree, or the trees, that the candidate joints support best.
 
     Implements OBrien2000, Sec. 3.3, a minimum spanning tree found by Kruskal's
-    algorithm, and departs from it: the default weights are others, edges that are no
-    joints are left out, so that there may be several trees, and bodies that meet in one
-    point are joined to one of them. Bodies without any joint are roots. Good joints
+    algorithm. Departures: the default weights are others; edges that are no joints are
+    left out, so there may be several trees; bodies that meet in one point are joined to
+    one of them. Bodies without any joint are roots. Good joints
     outside the tree are `Tree.loops` (Sec. 5). The margin of each edge is the log ratio
     of the cost of the best edge that could replace it to its own cost.
 
@@ -94,7 +92,7 @@ def infer_tree(
     if not is_compact:
         edges = edges[~spurious_edges(joints, cost, edges)]
         edges = merge_coincident_joints(joints, cost, edges)
-    tree = _rooted_tree(joints, cost, edges, root)
+    tree = rooted_tree(joints, cost, edges, root)
     return replace(tree, loops=find_loops(joints, cost, tree.edge))
 
 
@@ -106,15 +104,6 @@ def _separate_subjects(
         return cost
     a, b = np.array(subjects)[joints.pair].T
     return np.where((a != b) & (a != "") & (b != ""), np.inf, cost)
-
-
-def _rooted_tree(
-    joints: JointFits, cost: PairValues, edges: Edges, root: int | None
-) -> Tree:
-    forest = adjacency_list(joints.pair, edges, count_bodies(joints))
-    parent, edge = root_forest(forest, root)
-    margin = edge_margins(joints.pair, cost, edge)
-    return Tree(parent=parent, edge=edge, margin=margin)
 
 
 def alternative_trees(
@@ -142,7 +131,7 @@ def alternative_trees(
         others = replacement_edges(joints.pair, tree.edge, int(body)) & is_cheap
         for new in np.flatnonzero(others):
             edges = np.append(used[used != old], new)
-            other = _rooted_tree(joints, cost, edges, None)
+            other = rooted_tree(joints, cost, edges, None)
             yield replace(other, loops=tree.loops)
 
 
@@ -163,7 +152,7 @@ def divided_trees(
     used = tree.edge[tree.edge >= 0]
     for old in used:
         if joints.marker_spacing[old] > MAX_DOUBTFUL_SPACING:
-            other = _rooted_tree(joints, cost, used[used != old], None)
+            other = rooted_tree(joints, cost, used[used != old], None)
             yield replace(other, loops=tree.loops)
 
 
@@ -241,7 +230,7 @@ def join_loose_bodies(tree: Tree, joints: JointFits, bodies: Sequence[int]) -> T
     allowed[tree.edge[tree.edge >= 0]] = 0.0
     edges = minimum_spanning_forest(joints.pair, allowed, len(tree.parent))
     root = next((int(r) for r in tree.roots if r not in loose), None)
-    joined = _rooted_tree(joints, cost, edges, root)
+    joined = rooted_tree(joints, cost, edges, root)
     is_loose = np.isin(np.arange(len(tree.parent)), loose)
     margin = np.where(is_loose, joined.margin, tree.margin)
     return replace(joined, margin=margin, loops=tree.loops)

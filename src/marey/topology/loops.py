@@ -112,9 +112,9 @@ def find_loops(
     """Return the joints that fit well, are not in the tree and do not follow from it.
 
     Two bodies also fit as if they were joined if the bodies between them hardly moved.
-    Their joint then is where the tree already has one, or the two have no relative
-    motion; such joints are left out, as are those that lie further from their bodies
-    than joints of the tree do. A joint between two trees closes no loop.
+    Then their joint is where the tree already has one, or the two have no relative
+    motion. Such joints are left out, and so are joints that are further from their
+    bodies than joints of the tree. A joint between two trees closes no loop.
     """
     used = edge_of_body[edge_of_body >= 0]
     if not np.isfinite(joints.distance[used]).any():

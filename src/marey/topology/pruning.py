@@ -69,9 +69,9 @@ def remove_marker_edges(joints: JointFits, cost: PairValues) -> PairValues:
 def remove_open_edges(joints: JointFits, cost: PairValues) -> PairValues:
     """Return the costs, infinite for large residuals and for unattached bodies.
 
-    A residual that neither skin nor noise explains is large if it is far above that of
-    a typical body, or large for its distance: two props that nobody holds have a best
-    joint, too.
+    Residuals that skin or noise explains are not large. Others are large if they are
+    far above that of a typical body, or large for the distance of the joint: even two
+    props that nobody holds have a best joint.
     """
     if not np.isfinite(cost).any():
         return cost

@@ -137,12 +137,20 @@ def edge_margins(
     return margin
 
 
+def rooted_tree(
+    joints: JointFits, cost: PairValues, edges: Edges, root: int | None = None
+) -> Tree:
+    """Return a forest as a tree, rooted at a body or at its most central bodies."""
+    forest = adjacency_list(joints.pair, edges, count_bodies(joints))
+    parent, edge = root_forest(forest, root)
+    margin = edge_margins(joints.pair, cost, edge)
+    return Tree(parent=parent, edge=edge, margin=margin)
+
+
 def spanning_tree(joints: JointFits, cost: PairValues) -> Tree:
     """Return the tree of least total cost, for one cost per candidate joint."""
-    n_bodies = count_bodies(joints)
-    edges = minimum_spanning_forest(joints.pair, cost, n_bodies)
-    parent, edge = root_forest(adjacency_list(joints.pair, edges, n_bodies), None)
-    return Tree(parent=parent, edge=edge, margin=edge_margins(joints.pair, cost, edge))
+    edges = minimum_spanning_forest(joints.pair, cost, count_bodies(joints))
+    return rooted_tree(joints, cost, edges)
 
 
 def replacement_edges(

@@ -12,6 +12,7 @@ import numpy as np
 from marey.errors import OptionError
 from marey.joint_fits import JointFits, smallest_per_body
 from marey.numerics import Array, Bool, Float
+from marey.numerics.robust import finite_median
 from marey.numerics.thresholds import FEW, OUTLIER_SD
 
 PairValues = Float[Array, " pair"]
@@ -233,9 +234,7 @@ def squared_residual_and_noise(joints: JointFits) -> tuple[PairValues, PairValue
         RELATIVE_ROUNDING * np.nan_to_num(joints.distance), MIN_LENGTH_M
     )
     best = smallest_per_body(joints.pair, residual, count_bodies(joints))
-    known = best[np.isfinite(best)]
-    typical = MIN_NOISE_SHARE * float(np.median(known)) if len(known) else 0.0
-    floor = np.maximum(rounding, typical)
+    floor = np.maximum(rounding, MIN_NOISE_SHARE * finite_median(best))
     return residual**2 + rounding**2, np.maximum(noise, floor) ** 2
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from marey.errors import DataError
 from marey.numerics import Array, Float, geometry
+from marey.numerics.robust import mean_where
 from marey.numerics.thresholds import CERTAIN_SD, SKIN_MOTION_M
 from marey.skeleton import Skeleton
 
@@ -76,8 +77,7 @@ def _mean_poses(
         raise DataError(
             "zero pose", found=f"unseen {', '.join(unseen)}", needed="every sensor"
         )
-    total = np.where(seen[..., None, None], T, 0.0).sum(axis=0)
-    mean = total / seen.sum(axis=0)[:, None, None]
+    mean = mean_where(T, seen[..., None, None])
     return geometry.transform(
         geometry.nearest_rotation(mean[:, :3, :3]), mean[:, :3, 3]
     )

@@ -190,7 +190,7 @@ def _below(base: JointRow, row: JointRow) -> JointRow:
 def _fit_clavicle(
     rows: list[JointRow], part: dict[str, JointRow], side: str, scheme: TargetScheme
 ) -> list[Finding]:
-    """Insert or dissolve the clavicle of one side, as the scheme has it or not."""
+    """Insert the clavicle of one side if the scheme has one, else dissolve it."""
     name, arm = side + vrm.SHOULDER, part.get(side + vrm.UPPER_ARM)
     new = scheme.names.get(name)
     if (

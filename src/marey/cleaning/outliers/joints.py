@@ -97,8 +97,8 @@ def _explain_open_joints(
     A sensor displaced by :math:`d` changes the residual of each of its joints by
     :math:`\pm d`. The weighted least-squares estimate of :math:`d` reduces the sum of
     squares by :math:`\lVert d \rVert^2 \sum_j w_j`; the sensor with the largest
-    reduction is chosen (greedy search), its displacement is removed, and the search
-    goes on with the open joints of other sensors.
+    reduction is chosen (greedy search), and its displacement is removed. The next
+    sensor is searched among those whose joints are still open.
 
     Args:
         is_open: Which residuals are outliers.

@@ -34,11 +34,7 @@ def find_sensor_outliers(
         take: The recording.
         options: Thresholds.
     """
-    chosen = options or CleanOptions()
-    paths = [
-        _SensorPath(name, take.T_world_sensor[:, index], take.rate, chosen)
-        for index, name in enumerate(take.sensor_names)
-    ]
+    paths = _sensor_paths(take, options or CleanOptions())
     outliers = [outlier for path in paths for outlier in path.find_outliers()]
     return drop_frequent(outliers, {path.name: len(path.frames) for path in paths})
 
@@ -53,10 +49,7 @@ def find_stopped_sensors(take: Take) -> tuple[Outlier, ...]:
     Args:
         take: The recording.
     """
-    paths = [
-        _SensorPath(name, take.T_world_sensor[:, index], take.rate, CleanOptions())
-        for index, name in enumerate(take.sensor_names)
-    ]
+    paths = _sensor_paths(take, CleanOptions())
     last_move = sorted(int(path.frames[-1]) for path in paths if len(path.frames))
     stops = (path.find_stop() for path in paths)
     return tuple(
@@ -64,6 +57,14 @@ def find_stopped_sensors(take: Take) -> tuple[Outlier, ...]:
         for stop in stops
         if stop and last_move[-1] >= stop.first + MOTION_TIME_S * take.rate
     )
+
+
+def _sensor_paths(take: Take, options: CleanOptions) -> list["_SensorPath"]:
+    """Return the distinct consecutive poses of every sensor."""
+    return [
+        _SensorPath(name, take.T_world_sensor[:, index], take.rate, options)
+        for index, name in enumerate(take.sensor_names)
+    ]
 
 
 class _SensorPath:

@@ -270,7 +270,7 @@ class SlipSearch:
 
 
 def _is_rotation(T: Poses) -> bool:
-    """Return whether orientations neither scale nor shear, which spoils residuals."""
+    """Return whether orientations are rotations; scale and shear spoil residuals."""
     x, y, z = np.moveaxis(T[poses_seen(T), :3, :3], -1, 0)
     lengths = (np.einsum("fi,fi->f", axis, axis) - 1.0 for axis in (x, y, z))
     angles = (np.einsum("fi,fi->f", a, b) for a, b in ((x, y), (y, z), (z, x)))

@@ -129,7 +129,8 @@ class SkinSlipSearch(SlipSearch):
     def is_slip(self, body: int, joints: Sequence[JointInSensor], frame: int) -> bool:
         """Return whether a significant change is large enough, and abrupt.
 
-        A sensor beside one that slipped shows what was not undone of that slip.
+        A change at the time of a slip of a neighbouring sensor does not count: it is
+        what is left of that slip after it was undone.
         """
         for other, when, _ in self.corrections:
             if other in self.adjacent[body] and abs(frame - when) <= self.half_window:

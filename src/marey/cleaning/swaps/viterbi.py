@@ -6,7 +6,6 @@ neighbours decide over the whole take.
 """
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 import numpy as np
 
@@ -179,10 +178,7 @@ class _ViterbiSearch:
         inner = sorted((changes | self.unpredicted_frames) - {0})
         borders = np.array([0, *inner, len(seen)])
         misfit = self._misfit() / self.neighbours.correlation_frames
-        sums = np.concatenate([np.zeros((1, *misfit.shape[1:])), misfit.cumsum(axis=0)])
-        in_segment = np.stack(
-            [sums[b] - sums[a] for a, b in pairwise(borders.tolist())]
-        )
+        in_segment = np.add.reduceat(misfit, borders[:-1], axis=0)
         labels = np.arange(len(self.group))
         cost = np.stack(
             [in_segment[:, labels, state].sum(axis=1) for state in self.states], axis=1

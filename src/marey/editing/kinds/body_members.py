@@ -31,18 +31,12 @@ def _find_target(draft: PlanDraft, step: EditStep, name: str, body: str) -> str:
     if body == to:
         found = f"{name} on {draft.shown_names().get(to, 'no body')} already"
         raise step.refuse("to", found, "another body")
-    if body and members_of(draft, body) == [name]:
+    if body and draft.assignment.members_of(body) == [name]:
         shown = draft.shown_names()[body]
         what = "marker" if step.edit.marker else "sensor"
         needed = f"{shown} merged with another body instead"
         raise step.refuse(what, f"{name}, the last {what} of {shown}", needed)
     return to
-
-
-def members_of(draft: PlanDraft, body: str) -> list[str]:
-    """Return the markers and sensors of a body."""
-    found = draft.assignment
-    return [*found.markers_of(body), *found.sensors_of(body)]
 
 
 def plan_merge(draft: PlanDraft, step: EditStep) -> None:
@@ -68,7 +62,7 @@ def plan_split(draft: PlanDraft, step: EditStep) -> None:
     body = draft.find_body(step, edit.body)
     labels = [draft.find_marker(step, label) for label in edit.markers]
     sensors = [draft.find_sensor(step, sensor) for sensor in edit.sensors]
-    members, leaving = members_of(draft, body), [*labels, *sensors]
+    members, leaving = draft.assignment.members_of(body), [*labels, *sensors]
     elsewhere = [name for name in leaving if name not in members]
     if elsewhere or len(set(leaving)) >= len(members):
         what = "markers" if labels else "sensors"

@@ -157,26 +157,26 @@ def resample_take(take: Take, rate: float) -> Take:
     first = position.astype(np.int64)
     second = np.ceil(position).astype(np.int64)
     share = position - first
-    points = take.points[first]
-    points = points + share[:, None, None] * (take.points[second] - points)
-    computed = take.computed.values
-    if len(computed):
-        computed = computed[first] + share[:, None, None] * (
-            computed[second] - computed[first]
+
+    def between(values: Float[Array, "frame item 3"]) -> Float[Array, "frame item 3"]:
+        return np.asarray(
+            values[first] + share[:, None, None] * (values[second] - values[first])
         )
-    T = take.T_world_sensor
+
+    computed, T = take.computed.values, take.T_world_sensor
     wxyz = geometry.quat_from_matrix(T[..., :3, :3])
     changed = geometry.quat_slerp(wxyz[first], wxyz[second], share[:, None])
-    place = T[first, :, :3, 3]
-    place = place + share[:, None, None] * (T[second, :, :3, 3] - place)
+    R = geometry.matrix_from_quat(changed)
     return replace(
         take,
         rate=rate,
-        points=points,
-        computed=replace(take.computed, values=computed),
+        points=between(take.points),
+        computed=replace(
+            take.computed, values=between(computed) if len(computed) else computed
+        ),
         confidence=np.minimum(take.confidence[first], take.confidence[second]),
         filled=take.filled[first] | take.filled[second],
-        T_world_sensor=geometry.transform(geometry.matrix_from_quat(changed), place),
+        T_world_sensor=geometry.transform(R, between(T[..., :3, 3])),
         history=(*take.history, f"resampled to {rate:g} Hz"),
     )
 

@@ -5,7 +5,6 @@ finding states it. Stacks of 4 x 4 matrices, four lines each, are read as one se
 """
 
 import csv
-import io
 import json
 import re
 from collections.abc import Sequence
@@ -30,6 +29,8 @@ MAREY_COMMENT = "# marey table: "
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|nan", re.IGNORECASE)
 DECIMALS = 9
 """Decimals of a written number: nanometres, or 1e-9 radians."""
+
+CELL = f"%.{DECIMALS}f"
 
 MAX_HEADER_BYTES = 2**20
 """Bytes in which the first line of numbers begins."""
@@ -190,22 +191,14 @@ def write_take(take: Take, options: WriteOptions) -> Output:
     """Return the table of a take: the time, then x y z and for sensors qw qx qy qz."""
     names, values, meta = tables.table_of_take(take, options, decimals=DECIMALS)
     meta["frames"] = take.n_frames
-    head = f"{MAREY_COMMENT}{json.dumps(meta)}\n{_title_line(names)}"
-    row = ",".join([f"%.{DECIMALS}f"] * len(names)) + "\n"
-    return {"": numbers.format_lines(head, row, values, nan="")}
+    comment = f"{MAREY_COMMENT}{json.dumps(meta)}\n"
+    return {"": numbers.format_csv(names, values, [CELL] * len(names), comment)}
 
 
 def write_table(table: QuantityTable, options: WriteOptions) -> Output:
     """Return the text of a table: names of columns, then one line per frame."""
-    row = ",".join([f"%.{DECIMALS}f"] * len(table.names)) + "\n"
-    head = _title_line(table.names)
-    return {"": numbers.format_lines(head, row, table.values + 0.0, nan="")}
-
-
-def _title_line(names: Sequence[str]) -> str:
-    titles = io.StringIO()
-    csv.writer(titles, lineterminator="\n").writerow(names)
-    return titles.getvalue()
+    formats = [CELL] * len(table.names)
+    return {"": numbers.format_csv(table.names, table.values + 0.0, formats)}
 
 
 FORMAT = Format(

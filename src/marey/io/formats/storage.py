@@ -245,12 +245,12 @@ def write_take(take: Take, options: WriteOptions) -> Output:
     Sensors become markers at their origins. Coordinates are rounded to 1e-9 m. Unit
     and up axis are stated in the header, where OpenSim ignores the latter.
     """
-    unit, up = options.world("m", "y")
-    unit = parse_unit(unit) or "m"
-    labels, points, decimals = marker_table(take, unit, up, PRECISION_M)
+    world = options.world("m", "y")
+    labels, points, decimals = marker_table(take, world, PRECISION_M)
     fields: dict[str, Any] = {"nRows": take.n_frames, "nColumns": 1 + len(labels)}
     fields |= {"DataRate": repr(float(take.rate)), "DataType": "Vec3"}
-    fields |= {"Units": unit, "up": up, "version": 3}
+    unit = parse_unit(world.unit) or "m"
+    fields |= {"Units": unit, "up": world.up, "version": 3}
     head = "".join(f"{key}={value}\n" for key, value in fields.items())
     head += "endheader\n" + "\t".join(["time", *labels]) + "\n"
     cell = "\t" + ",".join([f"%.{decimals}f"] * 3)

@@ -237,16 +237,16 @@ def write_take(take: Take, options: WriteOptions) -> Output:
 
     Sensors become markers at their origins. Coordinates are rounded to 1e-8 m.
     """
-    unit, up = options.world("mm", "y", take.source, "trc")
-    unit = parse_unit(unit) or "mm"
-    labels, points, decimals = marker_table(take, unit, up, PRECISION_M)
+    world = options.world("mm", "y", take.source, "trc")
+    labels, points, decimals = marker_table(take, world, PRECISION_M)
     points[~np.isfinite(points).all(axis=-1)] = np.nan
     row = "%d\t%.9f" + f"\t%.{decimals}f" * (3 * len(labels)) + "\n"
     frame = np.arange(take.n_frames) + 1.0
     values = np.column_stack(
         [frame, take.times, points.reshape(take.n_frames, 3 * points.shape[1])]
     )
-    lines = numbers.format_lines(_header(take, unit, labels), row, values, nan="")
+    head = _header(take, parse_unit(world.unit) or "mm", labels)
+    lines = numbers.format_lines(head, row, values, nan="")
     return {"": map(_end_in_text, lines)}
 
 

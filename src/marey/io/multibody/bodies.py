@@ -8,6 +8,7 @@ import numpy as np
 from marey.anatomy.masses import RADIUS_PER_LENGTH, estimate_bones, estimate_masses
 from marey.anatomy.names import is_person
 from marey.anatomy.person_joints import recognise_person
+from marey.anatomy.t_pose import shortest_rotation
 from marey.articulated.tables import make_nodes
 from marey.numerics import Array, Float, Int
 from marey.skeleton import Skeleton
@@ -27,6 +28,21 @@ class Bone:
     end: Float[Array, " 3"]
     radius: float
     """In metres."""
+
+    @property
+    def middle(self) -> Float[Array, " 3"]:
+        """The point halfway, in the body and in metres."""
+        return np.asarray(0.5 * (self.start + self.end))
+
+    @property
+    def length(self) -> float:
+        """Distance of its ends, in metres."""
+        return float(np.linalg.norm(self.end - self.start))
+
+    @property
+    def R(self) -> Float[Array, "3 3"]:
+        """The shortest rotation from z to its direction."""
+        return shortest_rotation(np.array([0.0, 0.0, 1.0]), self.end - self.start)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,6 +95,21 @@ class Multibody:
         """Return the joints that are fixed to a body, bone ends among them."""
         on_body = np.flatnonzero(self.body_of_joint == body)
         return [j for j in on_body.tolist() if j != self.joint[body]]
+
+    def sensors(self, body: int) -> Iterator[tuple[int, Float[Array, "4 4"]]]:
+        """Yield the sensors on a body with their poses in it."""
+        skeleton = self.skeleton
+        on_body = self.body_of_joint[skeleton.sensor_joint] == body
+        for sensor in np.flatnonzero(on_body).tolist():
+            T = skeleton.T_joint_sensor[sensor].copy()
+            T[:3, 3] += self.joint_position[skeleton.sensor_joint[sensor]]
+            yield sensor, T
+
+    @property
+    def marker_position(self) -> Float[Array, "marker 3"]:
+        """Position of each marker in the body that it is on, in metres."""
+        joint_position = self.joint_position[self.skeleton.marker_joint]
+        return np.asarray(joint_position + self.skeleton.marker_offset)
 
     def depth_first(self) -> list[int]:
         """Return the bodies in the order of a nested file: a subtree in one piece."""

@@ -11,10 +11,8 @@ from itertools import product
 
 import numpy as np
 
-from marey.io.options import WriteOptions
-from marey.io.text.rotations import MAX_ANGLE_ERROR_RAD, change_axes
+from marey.io.text.rotations import change_axes
 from marey.numerics import Array, Float, geometry
-from marey.report import mark_name
 from marey.skeleton import Skeleton
 
 PATH_STEPS = 9
@@ -168,49 +166,3 @@ def widest_rotation(skeleton: Skeleton, joint: int) -> float:
     if not (swing < np.pi and twist < np.pi):
         return float("nan")
     return float(2.0 * np.arccos(np.cos(0.5 * swing) * np.cos(0.5 * twist)))
-
-
-def ranges_for_motion(
-    sequence: RotationSequence,
-    skeleton: Skeleton,
-    joint: int,
-    angles: Float[Array, "frame angle"],
-    options: WriteOptions,
-) -> Float[Array, "angle 2"]:
-    """Return least and greatest angle within the limits and in a motion; NaN = free.
-
-    A program that keeps to the limits of a file could not play a motion that leaves
-    them. Limits that are widened, or that no ranges of angles can hold, are reported.
-
-    Args:
-        sequence: The axes.
-        skeleton: The joints with their limits.
-        joint: The joint.
-        angles: Its angles in the motion, in radians.
-        options: Collects the findings.
-    """
-    name = skeleton.names[joint]
-    ranges = sequence.ranges(skeleton, joint)
-    if np.isfinite(skeleton.limits[joint]).any() and not np.isfinite(ranges).any():
-        options.note(
-            "limits-lost",
-            f"no ranges of angles hold the limits of {mark_name(name)}: written free",
-            severity="info",
-            subject=name,
-        )
-    if not len(angles):
-        return ranges
-    # A NaN, which is no limit, stays one.
-    low = np.minimum(ranges[:, 0], angles.min(axis=0))
-    high = np.maximum(ranges[:, 1], angles.max(axis=0))
-    wide = np.stack([low, high], axis=-1)
-    excess = float(np.max(np.abs(wide - ranges), initial=0.0, where=np.isfinite(wide)))
-    if excess > MAX_ANGLE_ERROR_RAD:
-        options.note(
-            "limits-widened",
-            f"the motion leaves the limits of {mark_name(name)} by "
-            f"{np.rad2deg(excess):.2g} degrees: the file has wider ones",
-            subject=name,
-            value=excess,
-        )
-    return wide

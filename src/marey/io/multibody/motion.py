@@ -1,16 +1,19 @@
 """What a motion needs before it is written as coordinates of rigid bodies."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from marey.articulated.tables import make_nodes
-from marey.io.multibody.coordinates import has_axes
+from marey.io.multibody.coordinates import RotationSequence, has_axes
 from marey.io.options import WriteOptions
+from marey.io.text.numbers import format_csv
 from marey.io.text.rotations import MAX_ANGLE_ERROR_RAD, hold_last_pose
 from marey.io.text.timing import check_even_rate
 from marey.motion import Motion
 from marey.numerics import Array, Float, geometry
+from marey.report import mark_name
 from marey.skeleton import Kind, Skeleton
 
 
@@ -28,8 +31,56 @@ class HeldMotion:
     times: Float[Array, " frame"]
     """In seconds."""
 
-    rate: float = 0.0
-    """Frames per second; 0 for a skeleton at rest."""
+    def angles(
+        self, sequence: RotationSequence, joint: int, options: WriteOptions
+    ) -> tuple[Float[Array, "frame angle"], Float[Array, "angle 2"]]:
+        """Return the angles of a joint about its axes, and their ranges, in radians.
+
+        A range has the least and the greatest angle within the limits and in the
+        motion; NaN = free. A program that keeps to the limits of a file could not play
+        a motion that leaves them. Limits that are widened, or that no ranges of angles
+        can hold, are reported.
+
+        Args:
+            sequence: The axes.
+            joint: The joint.
+            options: Collects the findings.
+        """
+        angles = sequence.angles(self.wxyz[:, joint])
+        ranges = sequence.ranges(self.skeleton, joint)
+        name, limits = self.skeleton.names[joint], self.skeleton.limits[joint]
+        if np.isfinite(limits).any() and not np.isfinite(ranges).any():
+            options.note(
+                "limits-lost",
+                f"no ranges of angles hold the limits of {mark_name(name)}: "
+                "written free",
+                severity="info",
+                subject=name,
+            )
+        if not len(angles):
+            return angles, ranges
+        # A NaN, which is no limit, stays one.
+        low = np.minimum(ranges[:, 0], angles.min(axis=0))
+        high = np.maximum(ranges[:, 1], angles.max(axis=0))
+        wide = np.stack([low, high], axis=-1)
+        excess = np.max(np.abs(wide - ranges), initial=0.0, where=np.isfinite(wide))
+        if excess > MAX_ANGLE_ERROR_RAD:
+            options.note(
+                "limits-widened",
+                f"the motion leaves the limits of {mark_name(name)} by "
+                f"{np.rad2deg(excess):.2g} degrees: the file has wider ones",
+                subject=name,
+                value=float(excess),
+            )
+        return angles, wide
+
+    def format_csv(
+        self, columns: Sequence[str], values: Float[Array, "frame column"]
+    ) -> Iterator[bytes]:
+        """Return a table of the times and of coordinates."""
+        formats = ["%.9f", *["%.12g"] * len(columns)]
+        rows = np.column_stack([self.times, values])
+        return format_csv(["time", *columns], rows, formats)
 
 
 def hold_motion(motion: Motion, options: WriteOptions) -> HeldMotion:
@@ -71,7 +122,7 @@ def hold_motion(motion: Motion, options: WriteOptions) -> HeldMotion:
             value=len(changed),
         )
     times = motion.start + np.arange(motion.n_frames) / rate
-    return HeldMotion(replace(skeleton, kind=kind), root, wxyz, times, rate)
+    return HeldMotion(replace(skeleton, kind=kind), root, wxyz, times)
 
 
 def hold_rest(skeleton: Skeleton) -> HeldMotion:

@@ -1,8 +1,10 @@
 """Text to numbers, strictly: tables with gaps and single words; written decimals."""
 
+import csv
+import io
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -261,3 +263,23 @@ def format_lines(
     for cells in values:
         line = row % tuple(cells.tolist())
         yield (line if nan == "nan" else line.replace("nan", nan)).encode()
+
+
+def format_csv(
+    names: Sequence[str],
+    values: Float[np.ndarray, "row column"],
+    formats: Sequence[str],
+    comment: str = "",
+) -> Iterator[bytes]:
+    """Return a table with commas: names of columns, then numbers, blank where unknown.
+
+    Args:
+        names: Names of the columns.
+        values: The numbers.
+        formats: A %-format of each column.
+        comment: The lines before the names.
+    """
+    titles = io.StringIO()
+    csv.writer(titles, lineterminator="\n").writerow(names)
+    row = ",".join(formats) + "\n"
+    return format_lines(comment + titles.getvalue(), row, values, nan="")

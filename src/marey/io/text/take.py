@@ -14,7 +14,7 @@ from marey.io.text.columns import FACTS, TableColumns, TableItem
 from marey.io.text.names import make_unique, printable_name, unique_names
 from marey.io.text.numbers import MAX_NUMBER, decimals_for, round_values
 from marey.io.text.timing import mean_rate
-from marey.io.units_axes import parse_unit, points_to_file, poses_to_file
+from marey.io.units_axes import FileWorld, parse_unit
 from marey.numerics import Float, geometry
 from marey.take import Fact, Take
 
@@ -255,19 +255,18 @@ def _make_names_unique(file: File, columns: TableColumns) -> TableColumns:
 
 
 def marker_table(
-    take: Take, unit: str, up: str, precision_m: float
+    take: Take, world: FileWorld, precision_m: float
 ) -> tuple[list[str], Float[np.ndarray, "frame marker 3"], int]:
     """Return labels, rounded positions and their decimals; sensors become markers.
 
     Args:
         take: The recording.
-        unit: Length unit of the table.
-        up: Axis of the table that points up.
+        world: Unit and up axis of the table.
         precision_m: Metres to which a coordinate is written.
     """
     labels = [printable_name(n) for n in (*take.full_labels, *take.sensor_names)]
-    decimals = decimals_for(unit, precision_m)
-    points = round_values(points_to_file(take.positions, unit, up), decimals)
+    decimals = decimals_for(world.unit, precision_m)
+    points = round_values(world.points(take.positions), decimals)
     return labels, points, decimals
 
 
@@ -281,15 +280,16 @@ def table_of_take(
         options: Unit and up axis; metres and z by default.
         decimals: To which quaternions are rounded.
     """
-    unit, up = options.world("m", "z")
+    world = options.world("m", "z")
     names = _column_names(take.full_labels, take.sensor_names)
-    points = points_to_file(take.points, unit, up)
-    T = poses_to_file(take.T_world_sensor, unit, up)
+    points = world.points(take.points)
+    T = world.poses(take.T_world_sensor)
     q = geometry.quat_continuous(geometry.quat_from_matrix(T[..., :3, :3]))
     poses = np.concatenate([T[..., :3, 3], _round_quaternions(q, decimals)], axis=-1)
     flat = [v.reshape(take.n_frames, v.shape[1] * v.shape[2]) for v in (points, poses)]
-    meta = {"unit": unit, "up": up, "rate": take.rate, "subjects": list(take.subjects)}
-    meta |= {"markers": list(take.labels), "sensors": list(take.sensor_names)}
+    meta: dict[str, Any] = {**world._asdict(), "rate": take.rate}
+    meta |= {"subjects": list(take.subjects), "markers": list(take.labels)}
+    meta |= {"sensors": list(take.sensor_names)}
     return names, np.column_stack([take.times, *flat]), meta
 
 

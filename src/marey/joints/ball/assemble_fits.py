@@ -12,7 +12,12 @@ from marey.joints.ball.closed_form import (
     EigenSystem,
     uncorrected_system,
 )
-from marey.joints.ball.hinge import KINDS, axis_covariance, hinge_axes
+from marey.joints.ball.hinge import (
+    KINDS,
+    axis_covariance,
+    hinge_axes,
+    white_axis_scatter,
+)
 from marey.joints.ball.normal_equations import Pairs, PerPair
 from marey.joints.noise import PoseNoise
 from marey.numerics import Array, Float, geometry
@@ -26,8 +31,9 @@ class PairEstimates:
     noise: PoseNoise
     system: EigenSystem
     centers: CenterEstimates
-    axis_scatter: Float[Array, "pair 6 6"]
-    """Covariance of the mean score of hinge axes, as `axis_scatter` returns it."""
+    axis_scatter: Float[Array, "pair 6 6"] | None = None
+    """Covariance of the mean score of hinge axes, as `axis_scatter` returns it; that of
+    `white_axis_scatter` when left out."""
 
 
 def assemble_joint_fits(
@@ -51,10 +57,10 @@ def assemble_joint_fits(
     axis_a, axis_b = (np.where(hinge[:, None], x, np.nan) for x in hinge_axes(system))
     axes = np.full((len(pair), 6, 6), np.nan)
     if hinge.any():
-        scatter = estimates.axis_scatter[hinge]
-        axes[hinge] = axis_covariance(
-            system.A[hinge], axis_a[hinge], axis_b[hinge], scatter
-        )
+        scatter = estimates.axis_scatter
+        scatter = white_axis_scatter(system) if scatter is None else scatter
+        of_hinges = (x[hinge] for x in (system.A, axis_a, axis_b, scatter))
+        axes[hinge] = axis_covariance(*of_hinges)
     raw = system.raw
     uncorrected = system if system.A is raw.A else uncorrected_system(raw)
     return JointFits(

@@ -61,7 +61,7 @@ class EigenSystem:
         return np.asarray(np.einsum("pij,pj->pi", self.eigenvectors, gain * along))
 
     def pseudo_inverse(self) -> Float[Array, "pair 6"]:
-        """Return the inverse eigenvalues, without unit, zero for mere rounding."""
+        """Return the inverse eigenvalues; zero where they are rounding."""
         excited = self.eigenvalues > MIN_EIGENVALUE
         return np.where(excited, 1.0 / np.where(excited, self.eigenvalues, 1.0), 0.0)
 
@@ -83,7 +83,7 @@ class CenterEstimates:
     """Predicted standard deviation of the centre along them, in metres."""
 
     has_play: Bool[Array, " pair"]
-    """Whether the motion is about one axis but for noise and play: a hinge."""
+    """Whether the motion across one axis is no more than noise and play: a hinge."""
 
     covariance: Float[Array, "pair 6 6"]
     """Covariance of u, in square metres, without the free directions."""

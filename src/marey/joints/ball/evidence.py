@@ -13,7 +13,6 @@ from marey.joints.ball.normal_equations import (
     PerPair,
     form_normal_equations,
     sum_pairs,
-    sum_pairs_at_anchors,
 )
 from marey.joints.noise import PoseNoise
 from marey.numerics import Array, Bool, Float
@@ -57,7 +56,7 @@ def mediation_ratios(takes: Sequence[Bodies], sums: PairSums, pair: Pairs) -> Pe
     best = np.where(has_frames, 1.0, np.nan)
     for third in range(T.shape[1]):
         rows = seen[:, third]
-        raw = form_normal_equations(sum_pairs(T[rows], seen[rows]), pair)
+        raw = form_normal_equations(sum_pairs(T[rows]), pair)
         in_third = _sums_in_third_body(T[rows], seen[rows], third)
         of_a, of_b = in_third[pair[:, 1], pair[:, 0]], in_third[pair[:, 0], pair[:, 1]]
         ratio = _residual_ratio(raw, of_a[:, None], of_b[:, None])[:, 0]
@@ -156,7 +155,7 @@ def averaged_residuals(
     means = [
         _window_means(t.T_world_body, k) for t, k in zip(takes, width, strict=True)
     ]
-    sums = sum_pairs_at_anchors(np.concatenate(means), noise.anchor)
+    sums = sum_pairs(np.concatenate(means), noise.anchor)
     raw = form_normal_equations(sums, pair)
     system = uncorrected_system(raw)
     u = solve_centers(system, max_sd=max_sd).u

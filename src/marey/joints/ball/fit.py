@@ -1,10 +1,14 @@
 """Joints between 6-DoF bodies: the points, one in each body, that stay together.
 
 Implements OBrien2000, Eqs. 7-13 and Secs. 3.1-3.2, for all pairs at once. Departures:
-orientations are noisy too, which draws the centres of the paper towards the sensors, so
-the default removes that bias and, for the pairs with the smallest residuals, maximises
-the likelihood; whether a direction is determined follows from the predicted error of
-the centre, not from a singular value alone; every answer has a covariance.
+
+- Orientations are noisy too, which draws the centres of the paper towards the sensors.
+  The default removes that bias. For the pairs with the smallest residuals it maximises
+  the likelihood.
+- Whether a direction is determined follows from the predicted error of the centre, not
+  from a singular value alone.
+- Every answer has a covariance.
+
 `estimator="least_squares"` is the method as published.
 """
 
@@ -41,11 +45,12 @@ from marey.joints.ball.normal_equations import (
     PerPair,
     all_pairs,
     form_normal_equations,
-    sum_pairs_at_anchors,
+    sum_pairs,
 )
 from marey.joints.ball.pair_frames import (
     RelativePoses,
     best_pairs,
+    center_gaps,
     correlation_length,
     find_inliers,
 )
@@ -55,7 +60,7 @@ from marey.joints.noise import (
     estimate_pose_noise,
     rotation_shrinkage,
 )
-from marey.numerics import Array, Bool, Float, Int, geometry
+from marey.numerics import Array, Bool, Float, Int
 from marey.numerics.noise import rms_length
 from marey.numerics.procrustes import poses_seen
 from marey.numerics.thresholds import MAX_NON_ROTATION, OUTLIER_SD
@@ -156,7 +161,7 @@ def fit_roughly(
     Returns:
         Sums, equations and centres of all pairs, and the noise that these allow.
     """
-    sums = sum_pairs_at_anchors(T, noise.anchor)
+    sums = sum_pairs(T, noise.anchor)
     raw = form_normal_equations(sums, pair)
     centers = solve_centers(uncorrected_system(raw), max_sd=max_sd)
     return sums, raw, centers, _cap_noise(noise, raw, centers, pair)
@@ -341,12 +346,9 @@ class _BallFit:
         lost = centers.residual < ROUNDING_SHARE * np.sqrt(raw.square)
         residual = raw.rms_residual(centers.u)
         for row in np.union1d(self.rows, np.flatnonzero(lost)).tolist():
-            a, b = self.pair[row].tolist()
-            anchors = self.noise.anchor[[a, b]]
-            center_a, center_b = centers.u[row].reshape(2, 3) + anchors
-            gap = geometry.apply(self.T[:, a], center_a)
-            gap -= geometry.apply(self.T[:, b], center_b)
-            gap = gap[self.seen[:, a] & self.seen[:, b]]
+            pair = self.pair[row]
+            both = centers.u[row].reshape(2, 3) + self.noise.anchor[pair]
+            gap = center_gaps(self.T, pair, both)[self.seen[:, pair].all(axis=1)]
             residual[row] = rms_length(gap[self.inliers.get(row, slice(None))])
         return replace(centers, residual=residual)
 

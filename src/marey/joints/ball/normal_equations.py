@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from marey.numerics import Array, Bool, Float, Int
+from marey.numerics import Array, Float, Int
 from marey.numerics.procrustes import poses_seen
 
 Pairs = Int[Array, "pair 2"]
@@ -109,29 +109,26 @@ def sums_of_complete_frames(
 
 
 def sum_pairs(
-    T_world_body: Float[Array, "frame body 4 4"], seen: Bool[Array, "frame body"]
+    T_world_body: Float[Array, "frame body 4 4"],
+    anchor: Float[Array, "body 3"] | None = None,
 ) -> PairSums:
-    """Return the sums over a take.
+    """Return the sums over the frames of a take.
 
     Only differences of positions matter, so the mean position of the bodies is
     subtracted in every frame first: far from the world's origin the sums would
     otherwise lose digits.
+
+    Args:
+        T_world_body: Poses of the bodies; NaN where one is not seen.
+        anchor: The point of each body that is its origin in the sums, in metres; that
+            of its poses when left out.
     """
-    total = zero_sums(seen.shape[1])
-    for first in range(0, len(seen), FRAMES_PER_CHUNK):
-        chunk = slice(first, first + FRAMES_PER_CHUNK)
-        total += _sum_chunk(T_world_body[chunk], seen[chunk])
-    return total
-
-
-def sum_pairs_at_anchors(
-    T_world_body: Float[Array, "frame body 4 4"], anchor: Float[Array, "body 3"]
-) -> PairSums:
-    """Return the sums over frames, with each body's origin moved to its anchor."""
-    total = zero_sums(len(anchor))
+    total = zero_sums(T_world_body.shape[1])
     for first in range(0, len(T_world_body), FRAMES_PER_CHUNK):
-        T = T_world_body[first : first + FRAMES_PER_CHUNK].copy()
-        T[..., :3, 3] += np.einsum("fbij,bj->fbi", T[..., :3, :3], anchor)
+        T = T_world_body[first : first + FRAMES_PER_CHUNK]
+        if anchor is not None:
+            T = T.copy()
+            T[..., :3, 3] += np.einsum("fbij,bj->fbi", T[..., :3, :3], anchor)
         total += _sum_chunk(T, poses_seen(T))
     return total
 

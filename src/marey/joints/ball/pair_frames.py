@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marey.joints.ball.normal_equations import NormalEquations, Pairs, PerPair
-from marey.numerics import Array, Bool, Float, Int
+from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.numerics.noise import median_variance
 from marey.numerics.robust import runs
 from marey.numerics.thresholds import MIN_SAMPLES
@@ -64,6 +64,22 @@ class RelativePoses:
         g = np.concatenate([self.t_a_b.mean(axis=0), -mean_in_b])[None]
         square = np.array([np.mean(np.sum(self.t_a_b**2, axis=1))])
         return NormalEquations(np.array([float(n)]), A, g, square)
+
+
+def center_gaps(
+    T_world_body: Float[Array, "frame body 4 4"],
+    pair: Int[Array, "2"],
+    centers: Float[Array, "2 3"],
+) -> Float[Array, "frame 3"]:
+    """Return a joint's centre in the first body minus that in the second, in metres.
+
+    Args:
+        T_world_body: Poses of all bodies.
+        pair: The two bodies.
+        centers: The centre in the axes of each of them, in metres.
+    """
+    in_world = geometry.apply(T_world_body[:, pair], centers)
+    return np.asarray(in_world[:, 0] - in_world[:, 1])
 
 
 def tukey_weights(

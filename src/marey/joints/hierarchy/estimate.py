@@ -1,10 +1,11 @@
 """Skeleton and motion of a known tree, estimated from the root to the leaves.
 
 Knight2007, Secs. 2.3-2.6. The markers of the root determine its pose. In the axes of
-the root the markers of a child move on spheres about their joint; joint and markers
-together determine the pose of the child, even if its markers alone are too few; and so
-on to the leaves. The estimate consists of constants, with which any later frame is
-posed directly, without inverse kinematics.
+the root the markers of a child move on spheres about their joint. Joint and markers
+together determine the pose of the child, even if its markers alone are too few. The
+same is done for the children of that child, and so on to the leaves. The estimate
+consists of constants, with which any later frame is posed directly, without inverse
+kinematics.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,8 @@ from marey.joints.stacked_takes import StackedTakes, with_common_markers
 from marey.motion import Motion
 from marey.numerics import Array, Float, geometry
 from marey.report import Finding, mark_name
-from marey.skeleton import Skeleton
+from marey.skeleton import Skeleton, bone_length_sd
+from marey.tree import breadth_first_order
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -153,9 +155,7 @@ def _root_to_leaf_order(
     roots = [names[body] for body, above in enumerate(parents) if above < 0]
     if len(roots) != 1:
         raise DataError("parents", found=f"roots {roots}", needed="exactly one root")
-    order = [parents.index(-1)]
-    for body in order:
-        order += [child for child, above in enumerate(parents) if above == body]
+    order = breadth_first_order(np.array(parents), [parents.index(-1)])
     if len(order) < len(names):
         rest = sorted(set(names) - {names[body] for body in order})
         raise DataError("parents", found=f"a cycle of {rest}", needed="a tree")
@@ -221,8 +221,6 @@ def _skeleton_from_poses(
     labels, marker_joint, marker_offset = _markers(
         bodies, constants, T, stacked, R_rest
     )
-    along = geometry.unit_vectors(offset)
-    variance = np.einsum("ji,jik,jk->j", along, covariance, along)
     return Skeleton(
         names=tuple(bodies.names[part.body] for part in constants),
         parent=np.array([joint_of.get(part.parent, -1) for part in constants]),
@@ -233,7 +231,7 @@ def _skeleton_from_poses(
         marker_joint=marker_joint,
         marker_offset=marker_offset,
         covariance=covariance,
-        length_sd=np.asarray(np.sqrt(variance)),
+        length_sd=bone_length_sd(offset, covariance),
     ), R_rest
 
 

@@ -1,8 +1,8 @@
 """Constants of a body from the poses of its parent, and its pose from the constants.
 
-The steps of the root-to-leaf pass of Knight2007, Sec. 2.3: in the axes of the parent
-the markers of a child move on spheres about their joint; joint and markers together
-then determine the pose of the child, whose noise follows from that of the parent.
+The steps of the root-to-leaf pass of Knight2007, Sec. 2.3. In the axes of the parent
+the markers of a child move on spheres about their joint. Joint and markers together
+then determine the pose of the child, and its noise follows from that of the parent.
 """
 
 from collections.abc import Sequence
@@ -149,21 +149,10 @@ class PosePropagation:
 
     def estimate_child(self, body: int, parent: int) -> BodyConstants:
         """Return the constants of a body whose parent has a pose."""
-        stacked, T_world_parent = self.stacked, self.T[:, parent]
-        T_parent_world = geometry.inverse(T_world_parent)[:, None]
-        markers = stacked.markers_in_world(body, without=parent)
+        markers = self.stacked.markers_in_world(body, without=parent)
+        T_parent_world = geometry.inverse(self.T[:, parent])[:, None]
         in_parent = geometry.apply(T_parent_world, markers)
-        noise = self._marker_noise(body, parent, T_parent_world)
-        sphere = fit_sphere(in_parent, estimator=self._estimator, noise=noise)
-        if sphere.reason and not stacked.determined[parent]:
-            # The noise predicted from few markers is rough: it may classify a hinge,
-            # but it must not reject the joint.
-            sphere = fit_sphere(in_parent, estimator=self._estimator)
-        if (stacked.member[:, [body, parent]].sum(axis=0) == 1).all():
-            sphere = _keep_near_marker(in_parent, sphere)
-        elif not sphere.reason and not _has_radius(in_parent, sphere):
-            near = fit_sphere(in_parent, estimator="kasa", kind=sphere.kind)
-            sphere = replace(near, covariance=sphere.covariance)
+        sphere = self._fit_joint(body, parent, in_parent)
         if sphere.reason:
             return BodyConstants(
                 body=body,
@@ -184,7 +173,29 @@ class PosePropagation:
             off_axis_rotation=sphere.spread[0] / radius if radius > 0.0 else 0.0,
             pose_source="sensor",
         )
-        joint, axis = _joint_in_world(constants, T_world_parent)
+        return self._add_points(constants, sphere, in_parent)
+
+    def _fit_joint(self, body: int, parent: int, in_parent: Markers) -> Sphere:
+        """Return the sphere that a body describes in the axes of its parent."""
+        noise = self._marker_noise(body, parent)
+        sphere = fit_sphere(in_parent, estimator=self._estimator, noise=noise)
+        if sphere.reason and not self.stacked.determined[parent]:
+            # The noise predicted from few markers is rough: it may classify a hinge,
+            # but it must not reject the joint.
+            sphere = fit_sphere(in_parent, estimator=self._estimator)
+        if (self.stacked.member[:, [body, parent]].sum(axis=0) == 1).all():
+            return _keep_near_marker(in_parent, sphere)
+        if sphere.reason or _has_radius(in_parent, sphere):
+            return sphere
+        near = fit_sphere(in_parent, estimator="kasa", kind=sphere.kind)
+        return replace(near, covariance=sphere.covariance)
+
+    def _add_points(
+        self, constants: BodyConstants, sphere: Sphere, in_parent: Markers
+    ) -> BodyConstants:
+        """Return the constants with the joint, and the points, in the body's axes."""
+        body, stacked = constants.body, self.stacked
+        joint, axis = _joint_in_world(constants, self.T[:, constants.parent])
         if not stacked.member[:, body].any():
             in_body = geometry.apply(geometry.inverse(stacked.T[:, body]), joint)
             return replace(constants, center_in_body=_mean_seen(in_body))
@@ -207,9 +218,7 @@ class PosePropagation:
         _, vectors = np.linalg.eigh(compute_moments(in_parent).covariance)
         return np.asarray(vectors[:, 0])
 
-    def _marker_noise(
-        self, body: int, parent: int, T_parent_world: Float[Array, "frame 1 4 4"]
-    ) -> Float[Array, "3 3"] | None:
+    def _marker_noise(self, body: int, parent: int) -> Float[Array, "3 3"] | None:
         """Return the covariance of a body's markers in the axes of its parent.
 
         It is in square metres, and None if the noise of the parent is not known.
@@ -217,6 +226,7 @@ class PosePropagation:
         if not np.isfinite(self.noise[parent].rotation_covariance).all():
             return None
         markers = self.stacked.markers_in_world(body)
+        T_parent_world = geometry.inverse(self.T[:, parent])[:, None]
         in_parent = geometry.apply(T_parent_world, markers)
         is_posed = self.stacked.determined[body]
         moving = self._recorded_noise.of_body(body) if is_posed else None

@@ -21,11 +21,6 @@ from marey.numerics import Float
 
 Basis = Float[np.ndarray, "3 directions"]
 Center = Float[np.ndarray, " 3"]
-SquaredDistances = tuple[
-    Float[np.ndarray, "marker 3"],
-    Float[np.ndarray, " marker"],
-    Float[np.ndarray, " marker"],
-]
 
 ROUNDING_SHARE = 1e-14
 """Share of the squared spread of the positions that rounding alone may leave."""
@@ -57,6 +52,10 @@ class AlgebraicFit:
     variance: float
     """Noise variance of one coordinate, in square metres."""
 
+    square: Float[np.ndarray, " marker"]
+    """Mean of |x - c|^2 (Eq. 1), in square metres; in a plane c is the point of the
+    axis at the marker's own height."""
+
     def __init__(
         self, moments: SphereMoments, basis: Basis, *, bias_corrected: bool
     ) -> None:
@@ -82,7 +81,7 @@ class AlgebraicFit:
         )
         self.center = origin + basis @ fit.center  # Eq. 5; Eq. 6 in a plane
         self.variance = float(fit.variance[0])
-        self._square, self._scatter = fit.square, fit.scatter
+        self.square, self._scatter = fit.square, fit.scatter
 
     @property
     def freedom(self) -> float:
@@ -91,23 +90,6 @@ class AlgebraicFit:
         unknowns = self.basis.shape[1] + np.count_nonzero(count)
         return max(float(count.sum() - unknowns), 1.0)
 
-    def squared_distances(self) -> SquaredDistances:
-        """Return c - mean of each marker, and mean and variance of |x - c|^2 (Eq. 1).
-
-        In a plane each marker is measured from the point of the axis at its own height.
-        """
-        d = (self.center - self.moments.mean) @ self.basis @ self.basis.T
-        return d, self._square, self._scatter
-
-    def _subtracted_variance(self) -> float:
-        """Return the noise variance, limited so that C - variance I stays positive."""
-        return float(min(self.variance, self._max_subtracted))
-
-    def _radius_weights(self) -> np.ndarray:
-        """Return weights that make squared radii count as radii: 1 / R^2."""
-        smallest = TINY_SQUARE_SHARE * self._square.max()
-        return np.asarray(self.moments.count / np.maximum(self._square, smallest))
-
     def _inverse_normal_matrix(self) -> tuple[np.ndarray, np.ndarray, float]:
         """Return that inverse, the weight of one position, the variance subtracted."""
         from marey.joints.sphere.symmetric_kernel import pseudo_inverse
@@ -115,8 +97,10 @@ class AlgebraicFit:
         count = self.moments.count
         subtracted, weight = 0.0, np.ones(len(count))
         if self.bias_corrected:
-            subtracted = self._subtracted_variance()
-            weight = _quotient(self._radius_weights(), count)
+            # C - variance I stays positive, and squared radii count as radii: 1 / R^2.
+            subtracted = float(min(self.variance, self._max_subtracted))
+            smallest = TINY_SQUARE_SHARE * self.square.max()
+            weight = 1.0 / np.maximum(self.square, smallest)
         C = self._C - subtracted * np.eye(self.basis.shape[1])
         H = np.einsum("m,mij->ij", weight * count, C)
         return pseudo_inverse(H, ROUNDING_SHARE), weight, subtracted
@@ -137,9 +121,10 @@ class AlgebraicFit:
     ) -> Float[np.ndarray, "frame 3"]:
         """Return the influence of each frame on the centre, in metres."""
         inverse, weight, subtracted = self._inverse_normal_matrix()
-        d, square, _ = self.squared_distances()
+        # From the mean of each marker to the centre, and to the marker.
+        d = (self.center - self.moments.mean) @ self.basis @ self.basis.T
         y = points - self.moments.mean
-        error = np.sum((y - d) ** 2, axis=-1) - square
+        error = np.sum((y - d) ** 2, axis=-1) - self.square
         in_basis = y @ self.basis
         score = 0.5 * error[..., None] * in_basis + subtracted * (d @ self.basis)
         score = np.where(np.isfinite(score), score, 0.0)
@@ -179,10 +164,6 @@ def _normal_gain(moments: SphereMoments) -> np.ndarray:
     First-order perturbation of the eigenvector of the smallest eigenvalue of C.
     """
     value, vector = np.linalg.eigh(moments.covariance)
-    inverse_gap = _quotient(np.ones(2), (value[1:] - value[0]).clip(0.0))
+    gap = value[1:] - value[0]
+    inverse_gap = np.divide(1.0, gap, out=np.zeros(2), where=gap > 0.0)
     return np.asarray((vector[:, 1:] * inverse_gap) @ vector[:, 1:].T)
-
-
-def _quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return a / b, zero where b is."""
-    return np.asarray(np.divide(a, b, out=np.zeros_like(a), where=b > 0.0))

@@ -225,8 +225,7 @@ def fit_sphere_to_moments(
     if kind == "fixed":
         return _no_sphere(moments, "the motion is too small to show a centre")
     fit = fits[kind]
-    _, square, _ = fit.squared_distances()
-    radius = np.sqrt((square - len(fit.center) * fit.variance).clip(0.0))
+    radius = np.sqrt((fit.square - len(fit.center) * fit.variance).clip(0.0))
     covariance, axis_covariance = np.full((2, 3, 3), np.nan)
     if estimator != "geometric":
         covariance = fit.covariance()
@@ -300,13 +299,12 @@ def _classify(
         or value[-1] <= limit * expected[-1]
     ):
         return "fixed"
-    _, square, _ = hinge.squared_distances()
     # A disc has a noise of 0.33 of its radius, a ball of points 0.52.
-    if hinge_noise > FEW**2 * square.max():
+    if hinge_noise > FEW**2 * hinge.square.max():
         return "ball"
     is_flat = value[0] <= limit * max(hinge_noise, expected[0])
     is_flat = is_flat and hinge_noise <= limit * max(ball_noise, expected.max())
-    has_play = value[0] <= MAX_PLAY_RAD**2 * square.mean()
+    has_play = value[0] <= MAX_PLAY_RAD**2 * hinge.square.mean()
     has_play = has_play and hinge_noise <= MAX_PLAY_NOISE_RATIO**2 * ball_noise
     return "hinge" if is_flat or has_play else "ball"
 

@@ -25,10 +25,8 @@ from marey.joints.ball.hinge import (
     axis_covariance,
     axis_scatter,
     hinge_axes,
-    white_axis_scatter,
 )
 from marey.joints.ball.normal_equations import (
-    NormalEquations,
     Pairs,
     PerPair,
     all_pairs,
@@ -114,20 +112,20 @@ def fit(takes: tuple[Bodies, ...], **options: Any) -> JointFits:
     poses, the joint residual counts as well as the radii (`fit_both_centers`; only for
     "geometric"). A hinge between two such bodies has the axis of the null space of
     their rotations and the minimum norm centre, both as in OBrien2000. Pairs of such
-    bodies that cannot be joined, as the least squares of OBrien2000 leave a residual
-    far above that of other pairs, keep these least squares.
+    bodies keep the least squares of OBrien2000 if these leave a residual far above that
+    of other pairs: such bodies cannot be joined.
 
     A body that is not `determined` (one or two markers) has no axes of its own. The
     joint is then fitted in the axes of the other body alone: its residual is that of
-    the radii, `spread` is NaN, and the centre in the first body is the mean position of
-    the joint in the pose that segmentation gave that body, with the scatter of these
-    positions as a covariance. Two such bodies are fitted in those poses. A 6-DoF sensor
-    without markers counts as one marker at its origin; if the origin is in the joint
-    and never moves, the centre is copied from the other side. Bodies that do not move
-    relative to each other are "fixed", with the point midway between them, or the mean
-    marker position where one has no axes. No joint is called "universal": its markers
-    run on a sphere like those of any ball; only the rotations of both bodies, which
-    "ball" uses, show it.
+    the radii, and `spread` is NaN. Its centre in the first body is the mean position of
+    the joint in the pose that segmentation gave that body; the covariance is the
+    scatter of these positions. Two such bodies are fitted in those poses. A 6-DoF
+    sensor without markers counts as one marker at its origin. If the origin is in the
+    joint and never moves, the centre is copied from the other side. Bodies that do not
+    move relative to each other are "fixed". Their centre is the point midway between
+    them, or the mean marker position where one has no axes. No joint is called
+    "universal": its markers run on a sphere like those of any ball. Only the rotations
+    of both bodies show that it is one, and only "ball" uses them.
 
     Args:
         takes: The same bodies in one or several takes.
@@ -174,9 +172,7 @@ def _fit_roughly(
     """Return the joints of all pairs by the least squares of OBrien2000."""
     pair = all_pairs(len(takes[0].names))
     sums, raw, centers, _ = fit_roughly(stacked.T, poses, pair, MAX_SD_M)
-    system = uncorrected_system(raw)
-    scatter = white_axis_scatter(system)
-    estimates = PairEstimates(pair, poses, system, centers, scatter)
+    estimates = PairEstimates(pair, poses, uncorrected_system(raw), centers)
     mediated = mediation_ratios(takes, sums, pair)
     return assemble_joint_fits(estimates, takes[0], mediated)
 
@@ -234,11 +230,6 @@ def _from_single_sides(pair_fit: _PairFit) -> _PairFit:
     return replace(pair_fit, in_a=in_a, in_b=in_b, covariance=covariance)
 
 
-def _equations(T_a_b: Float[Array, "frame 4 4"]) -> NormalEquations:
-    """Return the normal equations of OBrien2000 of one pair."""
-    return RelativePoses(T_a_b[:, :3, :3], T_a_b[:, :3, 3]).equations()
-
-
 def _common_axis(
     T_a_b: Array, poses: PoseNoise, a: int, b: int
 ) -> tuple[Array, Array, Array]:
@@ -246,7 +237,8 @@ def _common_axis(
 
     R_a_b axis_b = axis_a in every frame of an exact hinge (OBrien2000, Sec. 3.2).
     """
-    system = bias_corrected_system(_equations(T_a_b), poses, np.array([[a, b]]))
+    equations = RelativePoses(T_a_b[:, :3, :3], T_a_b[:, :3, 3]).equations()
+    system = bias_corrected_system(equations, poses, np.array([[a, b]]))
     axis_a, axis_b = hinge_axes(system)
     scatter = axis_scatter(T_a_b[:, :3, :3], axis_a[0], axis_b[0])
     axes = axis_covariance(system.A, axis_a, axis_b, scatter[None])

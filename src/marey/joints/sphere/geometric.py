@@ -190,10 +190,11 @@ def remove_axis_bias(
 ) -> Center:
     """Return a refined centre without the bias from the noise of the axes.
 
-    Noise of the axes moves markers sideways: farther, the farther they are from the
-    anchor, and more in some directions than in others. It lengthens some radii more
-    than others, in correlation with their derivatives, and so biases the fit. Newton
-    steps find the centre at which the scores minus their expectation sum to zero.
+    Noise of the axes moves markers sideways, by a distance that increases with their
+    distance from the anchor, and more in some directions than in others. It lengthens
+    some radii more than others, in correlation with their derivatives, and so biases
+    the fit. Newton steps find the centre at which the scores minus their expectation
+    sum to zero.
     """
 
     def step(moved: Center) -> Center:

@@ -33,7 +33,7 @@ second, one of which starts at every block. Longer windows miss short grips."""
 
 MAX_DEVIATION_RATIO = 1.5
 """Largest relative motion of bodies that hold together, as a multiple of the median
-residual of the tree, beside the noise of their poses. Higher finds more grips. Chosen
+residual of the tree; the noise of their poses is added. Higher finds more grips. Chosen
 by hand."""
 
 MAX_DISTANCE_RATIO = 2.0

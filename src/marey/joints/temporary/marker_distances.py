@@ -11,6 +11,7 @@ import numpy as np
 from marey.bodies import Bodies
 from marey.joints.noise import PoseNoise
 from marey.numerics import Array, Float, geometry
+from marey.numerics.robust import mean_where
 from marey.numerics.thresholds import MIN_POSE_POINTS
 
 MIN_DISTANCES = MIN_POSE_POINTS
@@ -51,7 +52,7 @@ class MarkerDistances:
         starts = np.arange(max(len(by_block) - blocks + 1, 0))[:, None]
         windows = by_block[starts + np.arange(blocks)]
         variance = windows.reshape(len(starts), block * blocks, -1).var(axis=1)
-        return _mean_of_known(variance)
+        return mean_where(variance, np.isfinite(variance), axis=1)
 
     def noise_variance(self, noise: PoseNoise, a: int, b: int) -> float:
         """Return the variance of a distance that noise of the markers alone would show.
@@ -74,11 +75,5 @@ class MarkerDistances:
         in_core = distance[core]
         known = np.isfinite(in_core).any(axis=0)
         mean = np.nanmean(in_core[:, known], axis=0)
-        return np.asarray(np.sqrt(_mean_of_known((distance[:, known] - mean) ** 2)))
-
-
-def _mean_of_known(values: Float[Array, "row value"]) -> Float[Array, " row"]:
-    """Return the mean of what is known of each row; NaN if nothing is."""
-    known = np.isfinite(values)
-    total, count = np.sum(values, axis=1, where=known), known.sum(axis=1)
-    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
+        square = (distance[:, known] - mean) ** 2
+        return np.asarray(np.sqrt(mean_where(square, np.isfinite(square), axis=1)))

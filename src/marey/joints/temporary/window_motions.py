@@ -14,7 +14,6 @@ from marey.joints.ball.normal_equations import (
 )
 from marey.joints.noise import PoseNoise
 from marey.numerics import Array, Float, Int
-from marey.numerics.procrustes import poses_seen
 from marey.numerics.thresholds import LEVER_ARM_M
 
 
@@ -105,14 +104,13 @@ def window_motions(
     # The world is the last body; it is at rest in its origin.
     at_rest = np.broadcast_to(np.eye(4), (n_frames, 1, 4, 4))
     T = np.concatenate([T_world_body, at_rest], axis=1)
-    seen = poses_seen(T)
     in_world = np.stack([np.full(world, world), np.arange(world)], axis=-1)
     with_world = np.concatenate([pair, in_world])
     recent: deque[PairSums] = deque(maxlen=blocks)
     motions = []
     for start in range(0, n_frames - block + 1, block):
         frames = slice(start, start + block)
-        recent.append(sum_pairs(T[frames], seen[frames]))
+        recent.append(sum_pairs(T[frames]))
         if len(recent) == blocks:
             raw = form_normal_equations(reduce(add, recent), with_world)
             variance = raw.square - np.sum(raw.g[:, :3] ** 2, axis=-1)

@@ -118,18 +118,13 @@ class Performers:
             if np.isfinite(point[0])
         }
         known = set[str]().union(*labels)
-        is_free = np.array([name not in known for name in frame.labels], dtype=bool)
         lost = [
             skeleton
             for skeleton, names in zip(self.skeletons, labels, strict=True)
             if names and len(seen.intersection(names)) < MIN_POSE_POINTS
         ]
         if self._search is None and lost:
-            free = replace(
-                frame,
-                points=frame.points[is_free],
-                labels=tuple(np.array(frame.labels, dtype=object)[is_free]),
-            )
+            free = frame.select([name not in known for name in frame.labels])
             rate = self._trackers[0].rate
             self._search = self._searcher.submit(recognise_best, lost, free, rate)
         return {}

@@ -1,6 +1,6 @@
 """Sinks of streams, by the scheme of their address.
 
-A new sink is one module with a function `open_sink`, and one line in `REGISTRY`.
+A new sink is one module and one line in `REGISTRY`: what to call with the address.
 Recordings (`record:`) are not among them: they get every frame, sinks the latest.
 """
 
@@ -11,10 +11,10 @@ from marey.live.address import parse_address
 from marey.live.sinks.contract import Sink as Sink
 
 REGISTRY = {
-    "mxtp": "marey.live.sinks.udp",
-    "vmc": "marey.live.sinks.udp",
-    "ws": "marey.live.sinks.websocket",
-    "lsl": "marey.live.sinks.lsl",
+    "mxtp": "marey.live.sinks.udp:open_port",
+    "vmc": "marey.live.sinks.udp:open_port",
+    "ws": "marey.live.sinks.websocket:WebSocketSink",
+    "lsl": "marey.live.sinks.lsl:LslSink",
 }
 
 
@@ -33,6 +33,6 @@ def open_sink(text: str) -> Sink:
     if address.scheme not in REGISTRY:
         needed = f"one of record, {', '.join(REGISTRY)}"
         raise OptionError("sink", found=address.scheme, needed=needed)
-    module = import_module(REGISTRY[address.scheme])
-    sink: Sink = module.open_sink(address)
+    module, _, name = REGISTRY[address.scheme].partition(":")
+    sink: Sink = getattr(import_module(module), name)(address)
     return sink

@@ -62,8 +62,3 @@ class LslSink(Sink):
     def close(self) -> None:
         """Withdraw the outlet."""
         self._outlet = None
-
-
-def open_sink(address: Address) -> Sink:
-    """Return an LSL outlet of frames."""
-    return LslSink(address)

@@ -38,7 +38,7 @@ class UdpSink(Sink):
         self._socket.close()
 
 
-def open_sink(address: Address) -> Sink:
+def open_port(address: Address) -> Sink:
     """Return the sink of MXTP or VMC packets."""
     encoders: dict[str, tuple[int, Encoder]] = {
         mxtp.PROTOCOL: (mxtp.PORT, encode_mxtp),

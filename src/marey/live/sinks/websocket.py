@@ -99,8 +99,3 @@ class WebSocketSink(Sink):
             self._new.notify_all()
         self._server.shutdown()
         self._thread.join(2.0)
-
-
-def open_sink(address: Address) -> Sink:
-    """Return a WebSocket server of frames."""
-    return WebSocketSink(address)

@@ -1,6 +1,7 @@
 """Sources of streams, by the scheme of their address.
 
-A new source is one module with a function `open_source`, and one line in `REGISTRY`.
+A new source is one module and one line in `REGISTRY`: what to call with the address and
+the longest time to connect.
 Nothing listens beyond this machine unless the address asks for it.
 """
 
@@ -12,13 +13,13 @@ from marey.live.sources.contract import AbsentSource
 from marey.live.sources.contract import StreamSource as StreamSource
 
 REGISTRY = {
-    "file": "marey.live.sources.file",
-    "natnet": "marey.live.sources.natnet",
-    "mxtp": "marey.live.sources.udp",
-    "vmc": "marey.live.sources.udp",
-    "ws": "marey.live.sources.websocket",
-    "lsl": "marey.live.sources.lsl",
-    "qtm": "marey.live.sources.qtm",
+    "file": "marey.live.sources.file:FileSource",
+    "natnet": "marey.live.sources.natnet:NatNetSource",
+    "mxtp": "marey.live.sources.udp:open_port",
+    "vmc": "marey.live.sources.udp:open_port",
+    "ws": "marey.live.sources.websocket:WebSocketSource",
+    "lsl": "marey.live.sources.lsl:LslSource",
+    "qtm": "marey.live.sources.qtm:QtmSource",
 }
 
 CONNECTED = ("ws", "lsl", "qtm")
@@ -42,8 +43,8 @@ def open_source(text: str, timeout: float = CONNECT_S) -> StreamSource:
     """
     address = parse_address(text)
     check_choice("source", address.scheme, REGISTRY)
-    module = import_module(REGISTRY[address.scheme])
-    source: StreamSource = module.open_source(address, timeout)
+    module, _, name = REGISTRY[address.scheme].partition(":")
+    source: StreamSource = getattr(import_module(module), name)(address, timeout)
     return source
 
 

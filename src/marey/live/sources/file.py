@@ -22,7 +22,7 @@ class FileSource(StreamSource):
 
     can_return = False
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, timeout: float) -> None:
         super().__init__(address)
         address.check_options("speed", "loop", "unlabelled")
         self._speed = address.number("speed", 1.0)
@@ -63,8 +63,3 @@ class FileSource(StreamSource):
             T_world_sensor=take.T_world_sensor[row],
             sensor_names=take.sensor_names,
         )
-
-
-def open_source(address: Address, timeout: float) -> StreamSource:
-    """Return the stream of a file."""
-    return FileSource(address)

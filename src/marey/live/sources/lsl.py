@@ -95,8 +95,3 @@ def _channels(address: Address, info: Any) -> list[Channel]:
 def _stem(label: str) -> str:
     """Return the label of a channel without its component: "RTHI" of "RTHI_X"."""
     return label[:-2] if label[-2:-1] in ("_", ".", " ", "-") else label
-
-
-def open_source(address: Address, timeout: float) -> StreamSource:
-    """Return the stream of an LSL outlet."""
-    return LslSource(address, timeout)

@@ -8,7 +8,6 @@ from marey.errors import OptionError
 from marey.live.address import Address, socket_errors
 from marey.live.codecs import NatNetDecoder, natnet
 from marey.live.frame import Frame
-from marey.live.sources.contract import StreamSource
 from marey.live.sources.udp import UdpSource, bind_socket
 
 REQUEST_S = 1.0
@@ -24,7 +23,7 @@ class NatNetSource(UdpSource):
     not send to each client. Packets of other hosts are not read.
     """
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, timeout: float) -> None:
         address.check_options("version", "up", "data", "multicast")
         host, port = address.host_and_port(natnet.COMMAND_PORT)
         with socket_errors(address, "a host that is known"):
@@ -79,8 +78,3 @@ def _join_group(address: Address, data: socket.socket, group: str, local: str) -
     with socket_errors(address, f"a multicast group {group}"):
         member = socket.inet_aton(group) + socket.inet_aton(local)
         data.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, member)
-
-
-def open_source(address: Address, timeout: float) -> StreamSource:
-    """Return the stream of a NatNet server."""
-    return NatNetSource(address)

@@ -123,8 +123,3 @@ class QtmSource(StreamSource):
     def close(self) -> None:
         """Close the connection."""
         self._socket.close()
-
-
-def open_source(address: Address, timeout: float) -> StreamSource:
-    """Return the stream of QTM."""
-    return QtmSource(address, timeout)

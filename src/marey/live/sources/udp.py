@@ -89,7 +89,7 @@ def bind_socket(address: Address, host: str, port: int) -> socket.socket:
     return listening
 
 
-def open_source(address: Address, timeout: float) -> StreamSource:
+def open_port(address: Address, timeout: float) -> StreamSource:
     """Return the stream of MXTP or VMC packets that come to a port."""
     address.check_options()
     decoders: dict[str, tuple[int, type[MxtpDecoder] | type[VmcDecoder]]] = {

@@ -66,8 +66,3 @@ class WebSocketSource(StreamSource):
     def close(self) -> None:
         """Close the connection."""
         self._open.close()
-
-
-def open_source(address: Address, timeout: float) -> StreamSource:
-    """Return the stream of a WebSocket server."""
-    return WebSocketSource(address, timeout)

@@ -67,19 +67,6 @@ def virtual_skeleton(effort: Effort) -> Experiment:
     inch, noise of a magnetic system. The paper's Fig. 1 shows the sensors without
     names. Findings of the take with the slip: {findings}
     """
-    rows: list[Cells] = []
-    for motion in ("walk", "kick_punch"):
-        noise = {**MAGNETIC_NOISE, "gross": 0.0}
-        length = SECONDS if effort.full else 0.25 * SECONDS
-        take = record_magnetic_take(effort, motion, length, noise)
-        skeleton = calibrate_by_zero_pose(take, effort.seed)
-        for layout in virtual.LAYOUTS:
-            follow = virtual.compute_motion
-            seen, seconds = timed(follow, skeleton, take, layout=layout)
-            errors = limb_errors(seen, take)
-            cells = [f"{1e3 * p:.0f} / {np.degrees(t):.1f}" for p, t in errors]
-            per_frame = round(1e3 * seconds / take.n_frames, 2)
-            rows.append((f"{motion}, {layout}", *cells, per_frame))
     slipped = follow_walk_with_slip(effort)
     knees: list[Cells] = []
     curves = []
@@ -102,13 +89,31 @@ def virtual_skeleton(effort: Effort) -> Experiment:
     return Experiment(
         tables={
             "Errors of limbs, rms": table(
-                f"motion, sensors | {limbs} | ms per frame", rows
+                f"motion, sensors | {limbs} | ms per frame", _limb_rows(effort)
             ),
             f"{slips}{100 * SLIP_M:.0f} cm": table("knee | before | after", knees),
         },
         facts={"findings": findings or "none."},
         figures={"knee-residuals": drawing},
     )
+
+
+def _limb_rows(effort: Effort) -> list[Cells]:
+    """Return the errors of limbs and the time for a frame, by motion and layout."""
+    rows: list[Cells] = []
+    for motion in ("walk", "kick_punch"):
+        noise = {**MAGNETIC_NOISE, "gross": 0.0}
+        length = SECONDS if effort.full else 0.25 * SECONDS
+        take = record_magnetic_take(effort, motion, length, noise)
+        skeleton = calibrate_by_zero_pose(take, effort.seed)
+        for layout in virtual.LAYOUTS:
+            follow = virtual.compute_motion
+            seen, seconds = timed(follow, skeleton, take, layout=layout)
+            errors = limb_errors(seen, take)
+            cells = [f"{1e3 * p:.0f} / {np.degrees(t):.1f}" for p, t in errors]
+            per_frame = round(1e3 * seconds / take.n_frames, 2)
+            rows.append((f"{motion}, {layout}", *cells, per_frame))
+    return rows
 
 
 def record_magnetic_take(

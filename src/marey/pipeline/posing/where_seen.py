@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from marey.motion import Motion
+from marey.motion import Motion, motion_on_clock
 from marey.pose import fit_pose
 from marey.report import Finding, mark_name
 from marey.skeleton import Skeleton, marker_columns
@@ -27,14 +27,9 @@ def pose_where_seen(
     """
     if is_seen(skeleton, take):
         return fit_pose(skeleton, take, **options)
-    shape = (take.n_frames, skeleton.n_joints)
-    unknown = Motion(
-        skeleton=skeleton,
-        T_world_root=np.full((take.n_frames, 4, 4), np.nan),
-        wxyz=np.full((*shape, 4), np.nan),
-        rate=take.rate,
-        start=take.start,
-    )
+    T_world_root = np.full((take.n_frames, 4, 4), np.nan)
+    wxyz = np.full((take.n_frames, skeleton.n_joints, 4), np.nan)
+    unknown = motion_on_clock(take, skeleton, T_world_root, wxyz)
     where = take.source.path or "a take"
     message = f"{mark_name(name)} is not seen in {where} and has no motion there"
     return unknown, (Finding("subject-unseen", "pose", "info", message),)

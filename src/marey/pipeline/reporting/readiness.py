@@ -30,7 +30,7 @@ class JointReadiness:
     yet."""
 
     state: JointState
-    """"unknown"; "hinge seen": its centre is known but for its place along one axis;
+    """"unknown"; "hinge seen": its centre is known except along one axis;
     "ready": its centre is known, to `MAX_JOINT_SD_M` along every axis."""
 
     fraction: float

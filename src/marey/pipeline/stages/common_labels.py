@@ -24,8 +24,9 @@ def unite_labels(takes: tuple[Take, ...], subject: str) -> tuple[Take, ...]:
 def _unite_subjects(takes: tuple[Take, ...], subject: str) -> tuple[Take, ...]:
     """Return takes of one subject each with the name that the first of them gives it.
 
-    A prefix that differs between takes ("Joe:LASI", "Joe2:LASI", "LASI") is no other
-    marker. If takes name the subject, only those that name nobody get the name.
+    Labels whose prefixes differ between takes ("Joe:LASI", "Joe2:LASI", "LASI") are of
+    one marker. If `subject` is the name in some takes, only takes without any name get
+    it.
 
     Args:
         takes: The takes.
@@ -96,7 +97,7 @@ def _unite_spellings(takes: tuple[Take, ...]) -> tuple[Take, ...]:
 def _keys(take: Take) -> list[Key]:
     """Return what identifies each marker in any take.
 
-    A subject identifies nobody if all markers that have one have the same.
+    The subject is left out if all markers that have one have the same.
     """
     reading = label_readings(take)[-1]
     several = len(Counter(subject for subject, _ in reading if subject)) > 1

@@ -8,6 +8,7 @@ import numpy as np
 from marey.bodies import Bodies
 from marey.calibration.sessions import group_takes
 from marey.joints import with_common_markers
+from marey.numerics.robust import finite_median
 from marey.take import Take
 
 
@@ -60,7 +61,8 @@ def takes_of_first_session(takes: tuple[Bodies, ...]) -> tuple[Bodies, ...]:
     def displacement(i: int, j: int) -> float:
         return _displacement(marked[j], marked[i])
 
-    session = group_takes(len(marked), displacement, list(map(_median_rms, marked)))
+    rms = [finite_median(take.rms) for take in marked]
+    session = group_takes(len(marked), displacement, rms)
     same = tuple(
         take for take, k in zip(marked, session, strict=True) if k == session[0]
     )
@@ -81,8 +83,3 @@ def _displacement(take: Bodies, first: Bodies) -> float:
         if name in first_offset and np.isfinite(offset + first_offset[name]).all()
     ]
     return float(np.median(distances)) if distances else 0.0
-
-
-def _median_rms(take: Bodies) -> float:
-    rms = take.rms[np.isfinite(take.rms)]
-    return float(np.median(rms)) if len(rms) else 0.0

@@ -136,7 +136,7 @@ def calibrate_subjects(
 ) -> tuple[SubjectFit, ...]:
     """Return the subjects with bones that fit all takes, and markers that fit each.
 
-    Joints of 6-DoF sensors and keypoints need no calibration, nor do single bodies.
+    Joints of 6-DoF sensors and of keypoints, and single bodies, need no calibration.
     """
     if not options.calibrate or fit.bodies[0].keypoints:
         return tuple(subjects)

@@ -1,9 +1,9 @@
 """Takes of markers and takes of sensors of one subject, in the same bodies.
 
-A sensor of one take has no marker beside it that would show where it sits. Its joints
-do: the centres of the same joints, in the axes of the sensor and in those of the body
-of markers, belong together. Where two joints leave the rotation about their line open,
-the mean pose decides, until calibration finds a better answer from hinge axes.
+No marker of the same take shows where a sensor sits on its body. The joints show it:
+the centres of the same joints are known in the axes of the sensor and in those of the
+body of markers. Two joints leave the rotation about their line open. The mean pose then
+decides it, until calibration finds a better answer from hinge axes.
 """
 
 from collections.abc import Mapping

@@ -5,7 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from marey.articulated.targets import Recording, TargetNames, recording_of
+from marey.articulated.targets import (
+    Recording,
+    TargetNames,
+    recording_of,
+    split_order,
+)
 from marey.motion import Motion
 from marey.numerics import Array, Float, Int
 from marey.options import options_from
@@ -79,14 +84,18 @@ def fit_bfgs(skeleton: Skeleton, take: Take, **options: Any) -> BfgsFit:
     own limits. The paper prints u_j, the axis of another joint, omits the dots and the
     derivative of the penalty, and does not define d_ji.
 
-    Departures: weights are one over variances, since metres and unit vectors do not
-    add; the unknowns of a ball are rotation vectors from the last frame's quaternion,
-    which the paper wishes for, or XYZ Euler angles as printed; limits are those of
-    swing and twist, which do not depend on the order of axes; the inverse Hessian
-    carries over from frame to frame; frames that do not fit are started again from an
-    initial pose; and the take is fitted in both directions of time (`both_ways`), since
-    a limb may keep to a wrong minimum in one of them. Outliers keep their weight: mask
-    them with `ignore`.
+    Departures:
+
+    - Weights are one over variances, because metres and unit vectors cannot be added.
+    - The unknowns of a ball are rotation vectors from the last frame's quaternion,
+      which the paper wishes for, or XYZ Euler angles as printed.
+    - Limits are those of swing and twist, which do not depend on the order of axes.
+    - The inverse Hessian of one frame is the first one of the next frame.
+    - Frames that do not fit are started again from an initial pose.
+    - The take is fitted in both directions of time (`both_ways`), because a limb may
+      stay in a wrong minimum in one of them.
+
+    Outliers keep their weight: mask them with `ignore`.
 
     With a reference, all frames are fitted a second time, each started from the
     reference as matched in time, and drawn to it. An error then stays in its frame.
@@ -134,11 +143,10 @@ class BfgsSolver(PoseSolver):
         """Return the poses of frames, each started where the last one ended."""
         order = self.frame_order(recording)
         trace = PoseTrace.empty(len(order), len(self.nodes.tree.parent))
-        n_forward = len(order) - int(order[0])
-        self.run(recording, order[:n_forward], trace)
-        if n_forward < len(order):
-            backward = np.concatenate([order[:1], order[n_forward:]])
-            self.run(recording, backward, trace)
+        forward, backward = split_order(order)
+        self.run(recording, forward, trace)
+        if len(backward):
+            self.run(recording, np.append(forward[:1], backward), trace)
         return trace.continuous()
 
     def run(
@@ -148,7 +156,7 @@ class BfgsSolver(PoseSolver):
         trace: PoseTrace,
         reference: tuple[Array, Array] | None = None,
     ) -> None:
-        """Fit frames of a trace: with a reference each where it is, else in turn."""
+        """Fit frames of a trace, from a reference or each from the frame before it."""
         # numba is slow to import
         from marey.pose.bfgs.bfgs_kernel import fit_frames
         from marey.pose.bfgs.fitness_kernel import FitnessTerms

@@ -5,24 +5,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from marey.articulated.tables import IDENTITY_QUATERNION
-from marey.articulated.targets import TargetNames, as_c_float64
-from marey.errors import DataError
+from marey.articulated.targets import NO_SENSORS, TargetNames, as_c_float64
 from marey.numerics import Array, Float
 from marey.pose.options import PoseOptions
 from marey.pose.solver import PoseSolver
 from marey.skeleton import Skeleton
-
-NO_SENSORS = np.zeros((0, 4, 4))
 
 
 class SkeletonPlacer:
     """A skeleton whose joints are constants, placed in any frame in closed form.
 
     Implements Knight2007, Sec. 2.6. The markers of the root determine its pose. The
-    joint of every other bone is where the parent carries it, and is one more point of
-    the bone, weighted by how well the parent is placed: joint and markers determine the
-    pose of the bone, a ball by Horn's closed form, a hinge by that of its angle. There
-    is no inverse kinematics, so a frame costs next to nothing.
+    pose of the parent gives the position of the joint of every other bone. The joint is
+    one more point of the bone, with a weight by how well the parent is placed. Joint
+    and markers then determine the pose of the bone: by Horn's closed form at a ball, by
+    the closed form of the angle at a hinge. There is no inverse kinematics, so a frame
+    costs next to nothing.
 
     Departures: all markers of a bone are used in one least-squares fit, not the first
     three; sensors count like markers. For one marker on a ball joint the paper takes
@@ -57,9 +55,9 @@ class SkeletonPlacer:
             place_frame,
         )
 
-        names = TargetNames(tuple(labels), tuple(labels), tuple(sensor_names))
+        self._names = TargetNames.of_stream(labels, sensor_names)
         options = PoseOptions(limits=False)
-        solver = PoseSolver(skeleton, names, options)
+        solver = PoseSolver(skeleton, self._names, options)
         nodes = solver.nodes
         self._place_frame, self._problem = place_frame, solver.problem
         self._joints = (
@@ -72,7 +70,6 @@ class SkeletonPlacer:
         self._uncertainty = BoneUncertainty(
             mean=np.zeros((n, 3)), variance=np.zeros(n), rotation=np.zeros((n, 3, 3))
         )
-        self._size = len(labels), len(sensor_names)
         self._rest = np.tile(IDENTITY_QUATERNION, (skeleton.n_joints, 1))
         self._origin = np.zeros(3)
         self.reset()
@@ -94,13 +91,7 @@ class SkeletonPlacer:
         Raises:
             DataError: If the frame is not of the stream's size.
         """
-        if (len(points), len(T_world_sensor)) != self._size:
-            markers, sensors = self._size
-            raise DataError(
-                "frame",
-                found=f"{len(points)} markers, {len(T_world_sensor)} sensors",
-                needed=f"{markers} markers, {sensors} sensors",
-            )
+        self._names.check_frame(points, T_world_sensor)
         wxyz = self._rest.copy()
         frame = as_c_float64(points), as_c_float64(T_world_sensor), self._origin
         pose = self._root, self._q

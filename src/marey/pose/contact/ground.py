@@ -13,6 +13,7 @@ import numpy as np
 
 from marey.motion import Contact, GroundPlane, Motion
 from marey.numerics import Array, Float, Int, geometry
+from marey.numerics.resampling import stack_spans
 from marey.numerics.thresholds import SKIN_MOTION_M
 from marey.pose.contact.foot_plants import FootPlant
 from marey.pose.contact.points import (
@@ -75,13 +76,9 @@ class GroundContacts:
 
     def contacts(self, motion: Motion) -> tuple[Contact, ...]:
         """Return the plants on the clock of a motion."""
+        names = self.points.names
         return tuple(
-            Contact(
-                self.points.names[plant.point],
-                motion.start + plant.start / motion.rate,
-                motion.start + plant.end / motion.rate,
-                plant.anchor,
-            )
+            Contact(names[plant.point], *plant.times(motion), plant.anchor)
             for plant in self.plants
         )
 
@@ -99,9 +96,7 @@ class GroundContacts:
         self, motion: Motion, poses: MotionPoses
     ) -> tuple[Float[Array, " step"], Int[Array, " step"]]:
         """Return the speeds of planted points between frames in m/s, and the points."""
-        frames = [plant.frames for plant in self.plants]
-        plant = np.repeat(np.arange(len(frames)), [len(one) for one in frames])
-        frame = np.concatenate([np.zeros(0, dtype=np.int64), *frames])
+        frame, plant = stack_spans([plant.frames for plant in self.plants])
         point = np.array([p.point for p in self.plants], dtype=np.int64)[plant]
         T = poses.at(frame, self.points.joint[point])
         moved = np.diff(geometry.apply(T, self.points.offset[point]), axis=0)

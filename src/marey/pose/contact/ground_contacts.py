@@ -1,12 +1,13 @@
 """Contact with the ground: foot plants found in a motion, and footskate removed.
 
 The steps are: contact points (`points`), stance frames and foot plants with fitted
-edges (`foot_plants`), the ground below them (`ground`), goals
-with weights, and inverse kinematics that reaches them (`inverse_kinematics`).
+edges (`stance`, `foot_plants`), the ground below them (`ground`), goals with weights
+(`goals`), inverse kinematics that reaches them (`inverse_kinematics`), and what is
+reported of all this (`findings`).
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,28 +18,23 @@ from marey.errors import DataError
 from marey.motion import Contact, GroundPlane, Motion
 from marey.numerics import Array, Float, geometry
 from marey.numerics.procrustes import points_seen
+from marey.numerics.resampling import stack_spans
 from marey.numerics.robust import group_medians
 from marey.numerics.thresholds import (
     FEW,
     MIN_POSE_POINTS,
     MOTION_TIME_S,
-    OUTLIER_SD,
-    SKIN_MOTION_M,
 )
-from marey.pose.contact.foot_plants import FootPlant, detect_stance, find_foot_plants
+from marey.pose.contact.findings import report_contacts, report_no_contact
+from marey.pose.contact.foot_plants import FootPlant, find_foot_plants
+from marey.pose.contact.goals import contact_goals, project_anchors
 from marey.pose.contact.ground import (
     GroundContacts,
     fit_contact_planes,
-    is_level,
     place_on_ground,
-    plant_height,
     select_ground_plants,
 )
-from marey.pose.contact.inverse_kinematics import (
-    contact_goals,
-    project_anchors,
-    reach_goals,
-)
+from marey.pose.contact.inverse_kinematics import reach_goals
 from marey.pose.contact.points import (
     ContactPoints,
     MotionPoses,
@@ -46,12 +42,9 @@ from marey.pose.contact.points import (
     find_contact_points,
     make_contact_points,
 )
-from marey.report import Finding, mark_name
+from marey.pose.contact.stance import detect_stance
+from marey.report import Finding
 from marey.take import TIME_ROUNDING, Take
-
-LARGE_CORRECTION_M = OUTLIER_SD * SKIN_MOTION_M
-"""Displacement of a joint, in metres, from which holding a plant is a warning. Raising
-it reports fewer plants that may have slid."""
 
 
 def find_ground_contacts(motion: Motion, take: Take | None = None) -> GroundContacts:
@@ -174,9 +167,7 @@ def contact_offsets(
         poses: The poses of the motion.
     """
     spans = [contact_frames(motion, contact) for contact in contacts]
-    frames = [np.arange(span.start, span.stop) for span in spans]
-    frame = np.concatenate([np.zeros(0, dtype=np.int64), *frames])
-    contact = np.repeat(np.arange(len(spans)), [len(span) for span in spans])
+    frame, contact = stack_spans(spans)
     joints = [motion.skeleton.index(contact.joint) for contact in contacts]
     T = poses.at(frame, np.array(joints, dtype=np.int64)[contact])
     anchor = np.array([contact.anchor for contact in contacts]).reshape(-1, 3)
@@ -278,75 +269,6 @@ def add_contacts(
     if ground is not None:
         found = place_on_ground(found, ground)
     changed, enforced = enforce_contacts(motion, found)
-    return changed, tuple(_report_contacts(motion, changed, found, enforced))
-
-
-def report_no_contact() -> Finding:
-    """Return the finding that a figure has no contact with the ground."""
-    message = (
-        "no point of the figure stands on the ground, so no contact is enforced: "
-        "check that the figure has feet and that +Z is up"
-    )
-    return _info("contact-none", message, 0.0)
-
-
-def _info(code: str, message: str, value: float) -> Finding:
-    return Finding(code, "pose", "info", message, value=value)
-
-
-def _report_contacts(
-    before: Motion, after: Motion, found: GroundContacts, contacts: GroundContacts
-) -> Iterator[Finding]:
-    """Yield the plants, the ground below them, and what holding them has changed."""
-    spans, ground = planted_spans(after.contacts), contacts.ground
-    count = sum(map(len, spans.values()))
-    names = ", ".join(map(mark_name, sorted(spans)))
-    message = f"found {count} foot plants of {names}"
-    yield _info("contact-plants", message, float(count))
-    skate = contacts.skate(after)
-    message = (
-        f"planted points move at {1e3 * skate:.2g} mm/s on average, and at "
-        f"{1e3 * found.skate(before):.2g} mm/s before they were held"
-    )
-    yield _info("contact-skate", message, skate)
-    if contacts.points.is_sole.any():
-        lifted = contacts.penetration(after)
-        message = (
-            f"points are at most {1e3 * lifted:.2g} mm below the ground, and "
-            f"{1e3 * contacts.penetration(before):.2g} mm before they were lifted"
-        )
-        yield _info("contact-depth", message, lifted)
-    slope, lowest = np.degrees(ground.angle), float(np.min(ground.height))
-    message = (
-        f"the ground is inclined by {slope:.1f}°, and its lowest points are planted "
-        f"at a height of {lowest:.2f} m"
-    )
-    yield _info("contact-ground", message, lowest)
-    raised = [plant for plant in contacts.plants if not is_level(ground, plant)]
-    if raised:
-        distance = max(abs(plant_height(ground, plant)) for plant in raised)
-        message = (
-            f"{len(raised)} of {len(contacts.plants)} contacts of heels and toes are "
-            f"up to {distance:.2f} m off the ground plane, as on steps or boxes"
-        )
-        yield _info("contact-uneven", message, distance)
-    yield from _report_correction(before, after)
-
-
-def _report_correction(before: Motion, after: Motion) -> Iterator[Finding]:
-    """Yield a warning if a joint was moved far."""
-    moved = (after.T_world_joint() - before.T_world_joint())[..., :3, 3]
-    distance = np.nan_to_num(geometry.lengths(moved))
-    frame, joint = np.unravel_index(int(distance.argmax()), distance.shape)
-    largest = float(distance[frame, joint])
-    if largest >= LARGE_CORRECTION_M:
-        yield Finding(
-            "contact-far",
-            "pose",
-            "warning",
-            f"was moved by {1e2 * largest:.0f} cm to hold a foot plant: check whether "
-            "the foot slid in the recording",
-            subject=after.skeleton.names[joint],
-            frames=(int(frame), int(frame)),
-            value=largest,
-        )
+    planted = planted_spans(changed.contacts)
+    findings = report_contacts((motion, changed), found, enforced, planted)
+    return changed, tuple(findings)

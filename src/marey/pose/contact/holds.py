@@ -16,12 +16,7 @@ from marey.numerics.thresholds import (
     MIN_JOINTS_BETWEEN,
     OUTLIER_SD,
 )
-from marey.pose.contact.foot_plants import (
-    FootPlant,
-    detect_stance,
-    estimate_noise,
-    find_foot_plants,
-)
+from marey.pose.contact.foot_plants import FootPlant, find_foot_plants
 from marey.pose.contact.ground import GroundContacts
 from marey.pose.contact.ground_contacts import (
     contact_frames,
@@ -35,6 +30,7 @@ from marey.pose.contact.points import (
     PointTracks,
     find_limb_tips,
 )
+from marey.pose.contact.stance import detect_stance, estimate_noise
 from marey.tree import ancestors_of
 
 MAX_HOLD_DISTANCE = 0.15
@@ -309,13 +305,13 @@ def _make_hold(
     found: _HoldCandidate, motion: Motion, points: ContactPoints, strength: float
 ) -> Hold:
     """Return a candidate as a hold, its point in metres and its times in seconds."""
-    plant = found.plant
+    plant, (start, end) = found.plant, found.plant.times(motion)
     return Hold(
         joint=motion.skeleton.names[points.joint[plant.point]],
         point=points.offset[plant.point],
         target=plant.anchor if found.path is None else found.path,
         target_joint=found.target_joint,
-        start=motion.start + plant.start / motion.rate,
-        end=motion.start + plant.end / motion.rate,
+        start=start,
+        end=end,
         strength=strength,
     )

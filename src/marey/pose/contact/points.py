@@ -10,6 +10,7 @@ import numpy as np
 from marey.motion import Motion
 from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.numerics.resampling import frame_blocks
+from marey.numerics.robust import finite_median
 from marey.numerics.thresholds import (
     FEW,
     FRAMES_PER_CHUNK,
@@ -120,8 +121,7 @@ class MotionPoses:
             height = self.map(lambda T: np.ptp(_heights(T, joint, offset), axis=1))
         else:
             height = self.map(lambda T: np.ptp(T[..., 2, 3], axis=1))
-        height = height[np.isfinite(height)]
-        return float(np.median(height)) if len(height) else float("nan")
+        return finite_median(height, default=np.nan)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from marey.articulated.targets import Recording
+from marey.articulated.targets import Recording, split_order
 from marey.numerics import Array, Float, Int, geometry
 from marey.numerics.thresholds import MIN_POSE_POINTS
 from marey.pose.both_ways import bridge_gaps, choose_by_limb
@@ -27,23 +27,18 @@ fewer limbs, and lets gross errors draw the pose. Chosen on generated people, wh
 and 4 do equally well, and gross errors draw poses from 6 on."""
 
 
-def split_order(
-    order: Int[Array, " frame"],
-) -> tuple[Int[Array, " some"], Int[Array, " others"]]:
-    """Return the frames from the first good one on, and those before it backwards."""
-    n_forward = len(order) - int(order[0])
-    return order[:n_forward], order[n_forward:]
-
-
 def solve_both_ways(fit: "GaussNewtonSolver", recording: Recording) -> PoseTrace:
     """Return poses that do not depend on the direction of time.
 
     The take is tracked forward and backward with a wide loss, whose basins of
-    attraction are wide. The scales of markers are then estimated from all frames,
-    limbs keep to the cheaper solution, every frame moves to its minimum of the
-    loss at its proper scale, unless a joint drops most of its markers there, weakly
-    determined joints are drawn to the frames beside (`weak_joints`), and unseen limbs
-    pass from one solution to the other.
+    attraction are wide. Then
+
+    - the scales of markers are estimated from all frames,
+    - each limb keeps to the cheaper solution,
+    - every frame moves to its minimum of the loss at its proper scale, unless a joint
+      drops most of its markers there,
+    - weakly determined joints are drawn to the frames before and after (`weak_joints`),
+    - unseen limbs pass from one solution to the other.
     """
     if fit.options.adapt:
         fit.estimate_scales(recording)
@@ -104,7 +99,7 @@ def _track_orders(
     rows = [slice(k * n, k * n + n) for k in range(len(orders))]
     for r in rows:
         trace.q[r] = geometry.quat_continuous(trace.q[r])
-    return [PoseTrace(trace.q[r], trace.root[r], trace.info[r]) for r in rows]
+    return [trace.at(r) for r in rows]
 
 
 def _track_alone(
@@ -150,8 +145,8 @@ def _regain_markers(
     fit.scale_loss(WIDE_OUTLIER)
     fit.move_to_minima(recording, lost, wide, fit.settings, start)
     fit.scale_loss(1.0 / WIDE_OUTLIER)
-    found = PoseTrace(wide.q[lost], wide.root[lost], wide.info[lost])
-    still = _lost_frames(fit, recording[0][lost], found, MIN_POSE_POINTS)
+    points, found = recording[0][lost], wide.at(lost)
+    still = _lost_frames(fit, points, found, MIN_POSE_POINTS)
     trace.replace_frames(np.delete(lost, still), wide)
 
 

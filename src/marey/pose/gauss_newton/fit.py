@@ -12,6 +12,7 @@ from marey.articulated.targets import (
     as_c_float64,
     count_visible,
     recording_of,
+    split_order,
 )
 from marey.motion import Motion
 from marey.numerics import Array, Bool, Float, Int
@@ -23,11 +24,7 @@ from marey.numerics.thresholds import (
 )
 from marey.options import options_from
 from marey.pose.findings import pose_findings
-from marey.pose.gauss_newton.directions import (
-    solve_both_ways,
-    split_order,
-    track_both_ways,
-)
+from marey.pose.gauss_newton.directions import solve_both_ways, track_both_ways
 from marey.pose.gauss_newton.smoothing import smooth_poses
 from marey.pose.options import (
     MAX_RMS_RESIDUAL_M,
@@ -64,11 +61,14 @@ def solve(
     Zordan2003, with the Geman-McClure loss (iteratively reweighted least squares). The
     second is a prior towards the pose that constant velocity predicts.
 
-    Departures from the papers: rotations are quaternions, not Euler angles, so there
-    is no gimbal lock; steps are those of Gauss-Newton, not BFGS; outliers lose their
-    weight in the fit itself, instead of being removed before; swing-twist limits bind
-    exactly by an active set, where the papers have a penalty; and no spring draws
-    joints to a rest pose, which would bias them.
+    Departures from the papers:
+
+    - Rotations are quaternions, not Euler angles, so there is no gimbal lock.
+    - Steps are those of Gauss-Newton, not BFGS.
+    - Outliers lose their weight in the fit itself; they are not removed before it.
+    - An active set keeps joints exactly within their swing-twist limits. The papers
+      have a penalty.
+    - No spring draws joints to a rest pose, which would bias them.
 
     The markers of a body enter a step only as sums, and the sums of a joint's subtree
     make its rows of the normal equations, so a step costs the same for any number of
@@ -146,16 +146,8 @@ class GaussNewtonSolver(PoseSolver):
 
     def reset(self) -> None:
         """Forget the pose: the next frame is solved from scratch."""
-        from marey.pose.gauss_newton.track_kernel import TrackState  # numba is slow
-
-        n = len(self.nodes.tree.parent)
-        self.state = TrackState(
-            root=np.zeros(3),
-            q=np.tile(IDENTITY_QUATERNION, (n, 1)),
-            velocity=np.zeros((n + 1, 3)),
-            frames_unseen=np.array([-1]),
-            restart_wait=np.array([0]),
-        )
+        states = self.start_states()
+        self.state = type(states)(*(values[0] for values in states))
 
     @property
     def needs_initial_pose(self) -> bool:
@@ -263,7 +255,7 @@ class GaussNewtonSolver(PoseSolver):
         last = min(first + round(self.rate), len(trace.q) - 1)
         points, sensors = (as_c_float64(one[last::-1]) for one in recording)
         again = self.track((points, sensors), np.arange(last + 1))
-        again = PoseTrace(again.q[::-1], again.root[::-1], again.info[::-1])
+        again = again.at(slice(None, None, -1))
         worse = frames_worse_than(trace.info[: last + 1, 0], again.info[:, 0])
         corrected = trace.copy()
         corrected.replace_frames(worse, again)

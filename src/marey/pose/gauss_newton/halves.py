@@ -1,9 +1,9 @@
 """Long sequences of frames in two halves, tracked side by side and joined.
 
-A second half starts from a pose of its own. The first half is tracked beyond the cut,
-through the first frames of the second; where both then agree, the second half is what
-the first would have gone on to, because a tracked frame forgets how it was started.
-Otherwise the second half is tracked again, from the end of the first.
+The second half starts from a pose of its own. The first half is tracked beyond the cut,
+through the first frames of the second half. If both agree there, tracking on from the
+first half would give the same second half, because a tracked frame forgets how it was
+started. Otherwise the second half is tracked again, from the end of the first.
 """
 
 from collections.abc import Sequence
@@ -80,10 +80,11 @@ def _start_halves(
     overlap: int,
     trace: PoseTrace,
 ) -> "TrackState | None":
-    """Return the states after the overlap at the middle of sequences, found anew.
+    """Return the states after the overlap at the middle of sequences.
 
-    None if markers do not usually determine all joints there: the others keep their
-    start, and the halves would not agree.
+    The first frame of each overlap is solved from scratch. The result is None if
+    markers do not usually determine all joints there: the other joints keep the pose
+    that they start from, and the halves would not agree.
     """
     middles = [s[len(s) // 2 :][:overlap] for s in sequences]
     states = fit.start_states()

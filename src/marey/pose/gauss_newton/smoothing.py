@@ -37,11 +37,12 @@ def smooth_poses(
 
     with the cost E_f of the frame's targets, the standard deviation :math:`\sigma` of
     the second difference and the information :math:`\pi` of the prior, which keeps an
-    unseen joint from gliding on. Solved at once it would couple all joints of three
-    frames. The alternating direction method of multipliers (ADMM, Boyd et al., 2011)
-    splits it: frames one by one, each drawn to where the paths of its joints pass, and
-    paths joint by joint, each a banded system over the frames. Paths are smooth in the
-    components of quaternions and normalised afterwards.
+    unseen joint from gliding on. If it were solved at once, it would couple all joints
+    of three frames. The alternating direction method of multipliers (ADMM, Boyd et al.,
+    2011) divides it into two steps. One solves every frame by itself and draws it to
+    where the paths of its joints pass. The other solves the path of every joint by
+    itself, a banded system over the frames. Paths are smooth in the components of
+    quaternions and normalised afterwards.
 
     Args:
         draw: Solves all frames of the trace, each started where it is and drawn to

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from marey.articulated.targets import TargetNames
+from marey.articulated.targets import NO_SENSORS, TargetNames
 from marey.errors import DataError
 from marey.numerics import Array, Float
 from marey.numerics.robust import normal_length_quantile
@@ -15,8 +15,6 @@ from marey.pose.gauss_newton.fit import GaussNewtonSolver
 from marey.pose.options import UNSEEN_S, GaussNewtonOptions
 from marey.pose.trace import PoseTrace
 from marey.skeleton import Skeleton
-
-NO_SENSORS = np.zeros((0, 4, 4))
 
 MEDIAN_LENGTH = normal_length_quantile(0.5)
 """Median length of a residual, in standard deviations along one axis."""
@@ -64,12 +62,10 @@ class PoseTracker:
 
         if not 0.0 < rate < np.inf:
             raise DataError("rate", found=rate, needed="a positive number of hertz")
-        names = TargetNames(tuple(labels), tuple(labels), tuple(sensor_names))
-        self._fit = GaussNewtonSolver(
-            skeleton, names, rate, options_from(GaussNewtonOptions, options)
-        )
+        self._names = TargetNames.of_stream(labels, sensor_names)
+        chosen = options_from(GaussNewtonOptions, options)
+        self._fit = GaussNewtonSolver(skeleton, self._names, rate, chosen)
         n = len(self._fit.nodes.tree.parent)
-        self._n_markers, self._n_sensors = len(labels), len(sensor_names)
         self._trace = PoseTrace.empty(1, n)
         self._frame = np.zeros(1, dtype=np.int64)
         self._fade_offsets, self._shown = fade_offsets_after, make_shown_pose(n)
@@ -131,12 +127,7 @@ class PoseTracker:
         Limbs are lost more easily where frames are, and a wait before the next attempt
         would last longer.
         """
-        if (len(points), len(T_world_sensor)) != (self._n_markers, self._n_sensors):
-            raise DataError(
-                "frame",
-                found=f"{len(points)} markers, {len(T_world_sensor)} sensors",
-                needed=f"{self._n_markers} markers, {self._n_sensors} sensors",
-            )
+        self._names.check_frame(points, T_world_sensor)
         fit, trace, shown = self._fit, self._trace, self._shown
         restarted = fit.needs_initial_pose
         recording = (

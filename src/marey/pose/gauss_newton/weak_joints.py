@@ -1,4 +1,4 @@
-r"""Rotations that markers hardly determine, drawn to those of the frames beside them.
+r"""Rotations that markers hardly determine, drawn to those before and after them.
 
 One or two markers on a bone leave a direction of its rotation nearly free, and noise
 makes it step from frame to frame. The Viterbi choice (`both_ways`) takes rotations for
@@ -7,10 +7,11 @@ a rotation is normal about the midpoint of those one frame before and after, wit
 information :math:`2 \pi`. Where markers give less than that, a frame moves to the least
 cost of its markers and this prior. Both directions of time count alike.
 
-Two departures from the cost of a frame: the variance of markers is that of the
-residuals of the take, which skin makes larger than `marker_sd`; and markers keep the
-weights of the Cauchy loss at the poses before, the square roots of their Geman-McClure
-weights. A marker in doubt then does not count in one frame and drop out in the next.
+The cost of a frame is changed in two ways. The variance of markers is that of the
+residuals of the take, which skin makes larger than `marker_sd`. Markers keep the
+weights of the Cauchy loss at the poses before, which are the square roots of their
+Geman-McClure weights: then a doubtful marker does not count in one frame and drop out
+in the next.
 """
 
 from typing import TYPE_CHECKING
@@ -38,7 +39,8 @@ def smooth_weak_joints(
     Args:
         fit: The solver.
         recording: Positions and poses.
-        trace: Poses at the minima of their frames. Its statistics stay, but for steps.
+        trace: Poses at the minima of their frames. Of its statistics only the steps
+            change.
     """
     # numba is slow to import
     from marey.pose.gauss_newton.midpoints_kernel import write_midpoints
@@ -98,8 +100,7 @@ def _with_cauchy_weights(
     Only some frames of it are set.
     """
     points = recording[0][frames]
-    poses = PoseTrace(trace.q[frames], trace.root[frames], trace.info[frames])
-    residual_m = fit.marker_residuals(points, poses)
+    residual_m = fit.marker_residuals(points, trace.at(frames))
     share = 1.0 / (1.0 + fit.targets.softness * residual_m**2)
     some = np.ones((*points.shape[:2], 4))
     some[..., : points.shape[2]] = points

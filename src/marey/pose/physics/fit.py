@@ -9,17 +9,12 @@ from marey.articulated.targets import marker_residuals, node_of_target
 from marey.motion import Motion
 from marey.numerics import Array, Bool, Float, Int, geometry
 from marey.options import options_from
-from marey.pose.contact.ground_contacts import report_no_contact
+from marey.pose.contact.findings import report_no_contact
 from marey.pose.findings import pose_findings, warn_of_runs
 from marey.pose.options import PhysicsOptions
 from marey.pose.physics.equilibrium import Rest, minimise_energy
 from marey.pose.physics.simulation import simulate_to_rest
-from marey.pose.physics.springs import (
-    SpringSystem,
-    build_spring_system,
-    joint_poses,
-    sensor_poses,
-)
+from marey.pose.physics.springs import SpringSystem, build_spring_system
 from marey.pose.trace import PoseTrace
 from marey.report import Finding, Table
 from marey.skeleton import Skeleton
@@ -144,7 +139,7 @@ def fit_physics(skeleton: Skeleton, take: Take, **options: Any) -> PhysicsFit:
       frame starts there as well.
     - Joints have limits, which the paper plans too; they are rigid.
     - Markers near joints pull both bodies only if asked (`shared_within`): a marker
-      beside a joint has one position in both bodies at one angle only.
+      that is not on the axis of a joint fits both bodies at one angle only.
 
     With a `ground`, soles feel the contact forces of Sec. 3: the normal force pushes
     them out of the ground whether planted or not; friction holds those that are
@@ -188,7 +183,7 @@ def _energies(
     springs = np.nansum(targets.weight * residual**2, axis=1)
     springs += _hold_energy(system, rest)
     sensors = system.sensors[:, targets.sensor_column]
-    difference = sensor_poses(system.tracker, rest) - sensors
+    difference = system.tracker.sensor_poses(rest) - sensors
     # The unit vectors of a frame rotated by a small angle move by twice its square.
     angle2 = 0.5 * np.sum(difference[..., :3, :3] ** 2, axis=(-1, -2))
     squares = np.stack([np.sum(difference[..., 3] ** 2, -1), angle2], axis=-1)
@@ -206,7 +201,7 @@ def _hold_energy(system: SpringSystem, rest: PoseTrace) -> Float[Array, " frame"
     Such a hold is two springs from its midpoint, of equal length.
     """
     nodes, targets, energy = system.nodes, system.targets, np.zeros(len(rest.q))
-    T_world_joint = joint_poses(system.tracker, rest)
+    T_world_joint = system.tracker.joint_poses(rest)
     node = node_of_target(targets.start)
     for *ends, column in system.hold_pairs:
         joints = [int(np.flatnonzero(nodes.node_of_joint == node[k])[0]) for k in ends]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from marey.anatomy.masses import Masses, parallel_axis_inertia
+from marey.anatomy.masses import Masses, point_mass_inertia
 from marey.articulated.tables import Nodes
 from marey.articulated.targets import node_of_target
 from marey.errors import import_extra
@@ -83,9 +83,7 @@ def _add_spring_masses(system: SpringSystem) -> Masses:
     masses, soles = system.masses, system.soles
     mass_unit = system.force_unit / MAX_FREQUENCY**2
     mass, moment = masses.mass.copy(), masses.mass[:, None] * masses.centre
-    about_origin = masses.inertia + masses.mass[:, None, None] * parallel_axis_inertia(
-        masses.centre
-    )
+    about_origin = masses.inertia + point_mass_inertia(mass, masses.centre)
     sole_weight = sole_stiffness(system) / system.force_unit
     marker_node, sensor_node = map(
         node_of_target, (targets.start, targets.sensor_start)
@@ -97,11 +95,11 @@ def _add_spring_masses(system: SpringSystem) -> Masses:
     ):
         np.add.at(mass, node, mass_unit * weight)
         np.add.at(moment, node, mass_unit * weight[:, None] * offset)
-        inertia = weight[:, None, None] * parallel_axis_inertia(offset)
+        inertia = point_mass_inertia(weight, offset)
         inertia = inertia + rotation_weight[:, None, None] * np.eye(3)
         np.add.at(about_origin, node, mass_unit * inertia)
     centre = moment / np.where(mass > 0.0, mass, 1.0)[:, None]
-    about_centre = about_origin - mass[:, None, None] * parallel_axis_inertia(centre)
+    about_centre = about_origin - point_mass_inertia(mass, centre)
     return Masses(mass, centre, about_centre, masses.subtree_inertia)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from marey.articulated.targets import node_of_target
+from marey.articulated.targets import node_of_target, split_order
 from marey.numerics import Array, Float
 from marey.pose.physics.equilibrium import Rest, contact_springs
 from marey.pose.physics.mujoco_model import (
@@ -65,11 +65,10 @@ def simulate_to_rest(system: SpringSystem) -> Rest:
     order = system.tracker.frame_order((system.points, system.sensors))
     q, root = system.initial.q.copy(), system.initial.root.copy()
     info = np.zeros((len(q), 2))
-    first, n_forward = order[0], len(order) - int(order[0])
     with _collect_warnings() as warnings:
         simulation = Simulation(system, warnings)
-        for frames in (order[:n_forward], order[n_forward:]):
-            simulation.set_pose(root[first], q[first])
+        for frames in split_order(order):
+            simulation.set_pose(root[order[0]], q[order[0]])
             for frame in frames:
                 info[frame] = simulation.run_frame(int(frame))
                 simulation.read_pose(root[frame], q[frame])
@@ -235,31 +234,18 @@ class Simulation:
             0.5 * system.targets.weight[system.hold_pairs[:, 0]],
             0.0,
         )
-        self.forces.write_spring_forces(
-            self.problem[2].node_sums,
-            body.joints.body,
-            (*self.hold_ends, hold_weight),
-            system.force_unit,
-            *bodies,
-        )
+        sums, holds = self.problem[2].node_sums, (*self.hold_ends, hold_weight)
+        unit, joints = system.force_unit, body.joints
+        self.forces.write_spring_forces(sums, joints.body, holds, unit, *bodies)
         gain = LOAD_GAIN * damping * seconds
+        ground = system.soles.ground_height[frame], system.soles.is_planted[frame]
         ground_gap: float = self.forces.add_ground_forces(
-            self.soles,
-            system.soles.ground_height[frame],
-            system.soles.is_planted[frame],
-            gain,
-            seconds,
-            *bodies,
+            self.soles, *ground, gain, seconds, *bodies
         )
+        posture = frame, system.neutral[frame], data.qpos
+        limits = gain, self.limit_load, data.qfrc_applied
         limit_gap: float = self.forces.write_joint_torques(
-            system.nodes.tree,
-            body.joints,
-            frame,
-            system.neutral[frame],
-            data.qpos,
-            gain,
-            self.limit_load,
-            data.qfrc_applied,
+            system.nodes.tree, joints, *posture, *limits
         )
         self.mujoco.mj_mulM(body.model, data, self.drag, data.qvel)
         data.qfrc_applied -= damping * self.drag  # Eq. 1

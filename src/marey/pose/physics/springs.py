@@ -164,30 +164,10 @@ def _cut_far_targets(
     is_far = tracker.marker_residuals(points, initial) > cutoff
     points[:, column] = np.where(is_far[..., None], np.nan, points[:, column])
     column = tracker.matches.sensor_column
-    residual = sensor_poses(tracker, initial) - sensors[:, column]
+    residual = tracker.sensor_poses(initial) - sensors[:, column]
     is_far = np.linalg.norm(residual[..., :3, 3], axis=-1) > cutoff
     sensors[:, column] = np.where(is_far[..., None, None], np.nan, sensors[:, column])
     return points, sensors
-
-
-def joint_poses(
-    tracker: GaussNewtonSolver, trace: PoseTrace
-) -> Float[Array, "frame joint 4 4"]:
-    """Return T_world_joint, in metres, of poses that are given by node."""
-    R_world_root = geometry.matrix_from_quat(trace.q[:, 0])
-    T_world_root = geometry.transform(R_world_root, trace.root)
-    return tracker.skeleton.forward(
-        T_world_root, tracker.nodes.joint_rotations(trace.q)
-    )
-
-
-def sensor_poses(
-    tracker: GaussNewtonSolver, trace: PoseTrace
-) -> Float[Array, "frame sensor 4 4"]:
-    """Return T_world_sensor of the attached sensors, in metres."""
-    skeleton, sensor = tracker.skeleton, tracker.matches.sensor
-    T_world_joint = joint_poses(tracker, trace)[:, skeleton.sensor_joint[sensor]]
-    return np.asarray(T_world_joint @ skeleton.T_joint_sensor[sensor])
 
 
 def _neutral_posture(

@@ -176,14 +176,29 @@ def _divide_unconnected(found: Clustering, stats: PairStats) -> Clustering:
     """Return the bodies, in pieces where no chain of pairs connects them.
 
     A pair connects unless its log odds are clear against one body. Spectral clustering
-    has no markers that are alone, so it puts those that jump to any body.
+    has no markers that are alone, so it puts those that jump to any body. A marker that
+    is alone afterwards joins the body of largest mean log odds if these are positive.
     """
     from scipy.sparse.csgraph import connected_components  # slow to import
 
     together = found.owner[:, None] == found.owner
     connects = together & stats.is_known & (found.log_odds > -CLEAR_LOG_ODDS)
     n_pieces, piece = connected_components(connects)
-    return found if n_pieces == len(found.members) else _disjoint(stats, piece)
+    if n_pieces == len(found.members):
+        return found
+    return _disjoint(stats, _with_lone_markers(piece, found.log_odds))
+
+
+def _with_lone_markers(
+    owner: Int[Array, " marker"], odds: Float[Array, "marker marker"]
+) -> Int[Array, " marker"]:
+    """Return the owners after lone markers joined bodies that support them."""
+    members = members_of_labels(owner).astype(np.float64)
+    count = members.sum(axis=1)
+    support = odds @ members.T / count
+    support[:, count == 1] = -np.inf
+    joins = (count[owner] == 1) & (support.max(axis=1) > 0.0)
+    return np.where(joins, support.argmax(axis=1), owner)
 
 
 def _disjoint(stats: PairStats, labels: Int[Array, " marker"]) -> Clustering:

@@ -8,8 +8,6 @@ import numpy as np
 
 from marey.errors import OptionError
 from marey.skeleton import Kind
-from marey.synth.figures import human as _human
-from marey.synth.figures import quadruped as _quadruped
 from marey.synth.figures.build import (
     JointSpec,
     Point,
@@ -22,6 +20,7 @@ from marey.synth.figures.build import (
     build_figure,
 )
 from marey.synth.figures.figure import Figure
+from marey.synth.figures.tables import read_tables
 
 PROPORTION_SD = 0.02
 """Standard deviation of a person's bone lengths, as a share of the average length.
@@ -75,20 +74,20 @@ def human(height: float = 1.8, *, seed: int = 0) -> Figure:
             average. Left and right are equal.
     """
     _check_size("height", height, 0.5, 2.5)
-    rng = np.random.default_rng([seed, 48])
+    rng, tables = np.random.default_rng([seed, 48]), read_tables("human")
     factor = {
         row.name: 1.0 + PROPORTION_SD * float(np.clip(rng.normal(), -2.5, 2.5))
-        for row in _human.JOINT_ROWS
+        for row in tables.joints
     }
     return build_figure(
         "human",
-        _scale_bones(_human.JOINT_ROWS, factor),
-        _scale_surfaces(_human.SURFACE_ROWS, factor),
+        _scale_bones(tables.joints, factor),
+        _scale_surfaces(tables.surfaces, factor),
         BIPED_MOTIONS,
         scale=height,
         legs=BIPED_LEGS,
         arms=BIPED_ARMS,
-        marker_sets={"sparse41": _human.SPARSE41, "set53": _human.SET53},
+        marker_sets=tables.marker_sets,
     )
 
 
@@ -139,6 +138,7 @@ def robot(height: float = 1.5) -> Figure:
         height: Height in metres, 0.1 to 5.
     """
     _check_size("height", height, 0.1, 5.0)
+    tables = read_tables("human")
     boxes = [
         replace(
             row,
@@ -147,11 +147,11 @@ def robot(height: float = 1.5) -> Figure:
             width=_mean_span(row.width),
             depth=_mean_span(row.depth),
         )
-        for row in _human.SURFACE_ROWS
+        for row in tables.surfaces
     ]
     return build_figure(
         "robot",
-        add_right_side([_robot_row(row) for row in _human.JOINT_ROWS]),
+        add_right_side([_robot_row(row) for row in tables.joints]),
         boxes,
         ("walk", *(name for name in BIPED_MOTIONS if name != "walk")),
         scale=height,
@@ -216,10 +216,11 @@ def quadruped(height: float = 0.6) -> Figure:
         height: Height at the withers in metres, 0.1 to 3.
     """
     _check_size("height", height, 0.1, 3.0)
+    tables = read_tables("quadruped")
     return build_figure(
         "quadruped",
-        add_right_side(_quadruped.JOINT_ROWS),
-        _quadruped.SURFACE_ROWS,
+        add_right_side(tables.joints),
+        tables.surfaces,
         ("walk", "exercise", "circle", "still"),
         scale=height,
         legs=QUADRUPED_LEGS,

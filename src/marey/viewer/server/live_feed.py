@@ -147,23 +147,18 @@ def _pose_message(
         "number": pose.frame.number,
         "points": _numbers(pose.frame.points),
         "sensors": _numbers(T[:, :3, 3]),
-        "turns": _numbers(_quaternions(T)),
+        "turns": _numbers(geometry.quat_from_matrix(T[:, :3, :3])),
         "subjects": [
             {
                 "place": _numbers(one.T_world_joint[:, :3, 3] if there else NOWHERE),
-                "wxyz": _numbers(_quaternions(one.T_world_joint)),
+                "wxyz": _numbers(
+                    geometry.quat_from_matrix(one.T_world_joint[:, :3, :3])
+                ),
                 "apart": [] if one.separation is None else _numbers(one.separation),
             }
             for one, there in zip(pose.subjects, present, strict=True)
         ],
     }
-
-
-def _quaternions(T: np.ndarray) -> np.ndarray:
-    wxyz = np.full((len(T), 4), np.nan)
-    seen = np.isfinite(T[:, 0, 0])
-    wxyz[seen] = geometry.quat_from_matrix(T[seen, :3, :3])
-    return wxyz
 
 
 def _numbers(values: np.ndarray) -> list[float | None]:

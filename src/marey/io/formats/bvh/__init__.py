@@ -28,7 +28,7 @@ from marey.io.text.names import (
 )
 from marey.io.text.rotations import rotations_from_channels
 from marey.io.text.timing import check_even_rate
-from marey.io.units_axes import points_to_file, rotation_to_z_up
+from marey.io.units_axes import rotation_to_z_up
 from marey.motion import Motion
 from marey.numerics import Float, Int, geometry
 from marey.skeleton import Skeleton
@@ -314,20 +314,20 @@ def write_motion(motion: Motion, options: WriteOptions) -> Output:
         DataError: If the frames are not evenly spaced.
     """
     rate = check_even_rate(motion)
-    unit, up = options.world("cm", "y")
+    world = options.world("cm", "y")
     skeleton = motion.skeleton
     position, wxyz = rotations.hold_last_pose(motion)
-    decimals = numbers.decimals_for(unit, PRECISION_M)
+    decimals = numbers.decimals_for(world.unit, PRECISION_M)
     order = depth_first_order(skeleton.parent)
-    offset = numbers.round_values(points_to_file(skeleton.offset, unit, up), decimals)
+    offset = numbers.round_values(world.points(skeleton.offset), decimals)
     names = spell_names(skeleton.names, lambda n: printable_name(n, "{}"), options)
     named = replace(skeleton, names=names)
     head = "\n".join(_hierarchy(named, order, offset, decimals))
     head += f"\nMOTION\nFrames: {motion.n_frames}\nFrame Time: {1.0 / rate:.12g}\n"
     moving = [j for j in order if not skeleton.is_end[j]]
-    turned = rotations.change_axes(wxyz[:, moving], rotation_to_z_up(up).T)
+    turned = world.rotations(wxyz[:, moving])
     angles = rotations.euler_degrees(turned, EULER_ORDER).reshape(len(turned), -1)
-    position = numbers.round_values(points_to_file(position, unit, up), decimals)
+    position = numbers.round_values(world.points(position), decimals)
     row = [*[f"%.{decimals}f"] * 3, *[rotations.ANGLE_FORMAT] * angles.shape[1]]
     values = np.concatenate([position, angles], axis=1)
     return {"": numbers.format_lines(head, " ".join(row) + "\n", values)}

@@ -41,21 +41,16 @@ def read_take(file: File) -> Take:
     contents = files.open_c3d(file)
     layout, parameters = contents.layout, contents.parameters
     seen = data.read_sample(file.path, layout)
-    stated = parse_unit(parameters.text("POINT", "UNITS"))
-    unit = file.decide_fact("unit", stated=stated, assumed="mm", note="POINT:UNITS")
-    up = _up(file, parameters, seen)
-    hertz = f"{layout.rate:.10g}" if layout.rate else None
-    rate = file.decide_fact("rate", stated=hertz, assumed="100", note="POINT:RATE")
+    facts = _decide_facts(file, contents, seen)
     # The fact is rounded.
-    exact = file.options.rate or layout.rate or float(rate.value)
-    facts = Facts(unit, up, rate)
+    exact = file.options.rate or layout.rate or facts.hertz
     given = _given_names(contents)
     names = _names(file, given)
     computed = _find_computed(file, parameters, given, names, seen)
     measured = [i for i in range(layout.points) if i not in computed]
-    _check_positions(file, seen[:, measured], unit.value, up.value)
+    _check_positions(file, seen[:, measured], facts)
     poses = computing.find_poses_as_points(file.path, layout, names, computed)
-    computing.note_poses_as_points(file, poses, names, unit.value)
+    computing.note_poses_as_points(file, poses, names, facts.unit.value)
     markers = set(range(layout.points))
     if not file.options.computed:
         markers -= computed | poses.points
@@ -80,6 +75,20 @@ def read_take(file: File) -> Take:
         analog=_analog(file, contents, exact),
         computed=computing.read_quantities(file.path, layout, parameters, names),
         source=file.source(facts, parameters.to_plain()),
+    )
+
+
+def _decide_facts(
+    file: File, contents: C3dContents, seen: Float[np.ndarray, "frame point 3"]
+) -> Facts:
+    """Return unit, up axis and rate of the file."""
+    parameters, hertz = contents.parameters, contents.layout.rate
+    unit = parse_unit(parameters.text("POINT", "UNITS"))
+    rate = f"{hertz:.10g}" if hertz else None
+    return Facts(
+        file.decide_fact("unit", stated=unit, assumed="mm", note="POINT:UNITS"),
+        _up(file, parameters, seen),
+        file.decide_fact("rate", stated=rate, assumed="100", note="POINT:RATE"),
     )
 
 
@@ -229,9 +238,10 @@ def _find_computed(
 
 
 def _check_positions(
-    file: File, seen: Float[np.ndarray, "frame point 3"], unit: str, up: str
+    file: File, seen: Float[np.ndarray, "frame point 3"], facts: Facts
 ) -> None:
     """Add findings when the points contradict the unit or the up axis."""
+    unit, up = facts.unit.value, facts.up.value
     positions = seen[np.isfinite(seen).all(axis=-1)]
     if not len(positions):
         return

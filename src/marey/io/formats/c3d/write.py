@@ -22,7 +22,7 @@ from marey.io.formats.c3d.parameters import (
 )
 from marey.io.formats.c3d.take import POSE_SUFFIX
 from marey.io.options import WriteOptions
-from marey.io.units_axes import points_to_file, poses_to_file
+from marey.io.units_axes import FileWorld
 from marey.numerics import Float, Float32
 from marey.take import Take
 
@@ -51,8 +51,7 @@ class _WritePlan:
     """What will be written: all facts that the first byte depends on."""
 
     take: Take
-    unit: str
-    up: str
+    world: FileWorld
     first: int
     """Number of the first frame, from 1."""
 
@@ -82,13 +81,13 @@ def write_take(take: Take, options: WriteOptions) -> Output:
         DataError: If C3D cannot hold it: over 65,535 markers, labels over 255 bytes, or
             analog samples that do not divide evenly among the frames.
     """
-    unit, up = options.world("mm", "z", take.source, "c3d")
+    world = options.world("mm", "z", take.source, "c3d")
     first = max(round(take.start * take.rate), 0) + 1
     lines = tuple(options.provenance_lines())
     if len(lines) > MAX_DIMENSION:
         lines = ()
         options.note("provenance-lost", "the provenance is too long for a C3D")
-    plan = _WritePlan(take, unit, up, first, _samples(take), lines)
+    plan = _WritePlan(take, world, first, _samples(take), lines)
     _check_limits(plan)
     section = _section(plan)
     head = _header(plan, 1 + len(section) // BLOCK) + section
@@ -181,13 +180,14 @@ def _take_parameters(plan: _WritePlan, data: int, pose_data: int) -> list[C3dPar
     """Return the parameters that describe the take; blocks count from 1."""
     take = plan.take
     n = take.n_frames
-    right = "+Y" if plan.up.endswith("x") else "+X"
-    up = plan.up.upper() if plan.up.startswith("-") else f"+{plan.up.upper()}"
+    unit, up = plan.world.unit, plan.world.up.upper()
+    right = "+Y" if up.endswith("X") else "+X"
+    up = up if up.startswith("-") else f"+{up}"
     names = list(dict.fromkeys(filter(None, take.subjects)))[:MAX_DIMENSION]
     return [
         *_group("POINT", USED=len(take.labels), FRAMES=min(n, MAX_UINT16)),
         *_group("POINT", DATA_START=data, SCALE=_REAL_SCALE, RATE=float(take.rate)),
-        *_group("POINT", UNITS=plan.unit, X_SCREEN=right, Y_SCREEN=up),
+        *_group("POINT", UNITS=unit, X_SCREEN=right, Y_SCREEN=up),
         *_group("POINT", LABELS=take.full_labels),
         *(_group("POINT", LONG_FRAMES=float(n)) if n >= MAX_UINT16 else []),
         _integer_pair("ACTUAL_START_FIELD", plan.first),
@@ -285,7 +285,7 @@ def _frames(plan: _WritePlan) -> Iterator[bytes]:
     step = max(CHUNK_BYTES // plan.frame_bytes, 1)
     for start in range(0, take.n_frames, step):
         stop = min(start + step, take.n_frames)
-        quads = _quads(points_to_file(take.points[start:stop], plan.unit, plan.up))
+        quads = _quads(plan.world.points(take.points[start:stop]))
         block = np.zeros((stop - start, plan.frame_bytes // 4), "<f4")
         block[:, : 4 * len(take.labels)] = quads.reshape(stop - start, -1)
         if plan.samples:
@@ -315,7 +315,7 @@ def _poses(plan: _WritePlan) -> Iterator[bytes]:
     T = plan.take.T_world_sensor
     step = max(CHUNK_BYTES // (4 * POSE_WORDS * T.shape[1]), 1)
     for start in range(0, len(T), step):
-        part = poses_to_file(T[start : start + step], plan.unit, plan.up)
+        part = plan.world.poses(T[start : start + step])
         rows = np.zeros((*part.shape[:2], POSE_WORDS), "<f4")
         rows[..., :16] = part.swapaxes(-1, -2).reshape(*part.shape[:2], 16)
         rows[~np.isfinite(part).all(axis=(-1, -2)), 16] = -1.0

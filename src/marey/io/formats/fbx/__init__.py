@@ -20,7 +20,6 @@ from marey.io.formats.fbx.document import (
     TICKS_PER_SECOND,
     Document,
     Timeline,
-    World,
     properties,
     ticks,
 )
@@ -31,7 +30,6 @@ from marey.io.formats.fbx.limbs import (
     add_node,
     add_skin,
 )
-from marey.io.formats.fbx.records import record
 from marey.io.options import WriteOptions
 from marey.io.scene import (
     MarkerTracks,
@@ -42,7 +40,7 @@ from marey.io.scene import (
 )
 from marey.io.text import rotations
 from marey.io.text.names import printable_name, spell_names
-from marey.io.units_axes import points_to_file, rotation_to_z_up
+from marey.io.units_axes import FileWorld, rotation_to_z_up
 from marey.motion import Motion
 from marey.numerics import Array, Float, Int, geometry
 from marey.skeleton import Skeleton
@@ -85,7 +83,7 @@ def write_scene(thing: Skeleton | Motion | Solution, options: WriteOptions) -> O
         OptionError: If another up axis than y or z is asked for.
         DataError: If frames are not evenly spaced, or are too many for the format.
     """
-    world = World(*options.world("cm", "y"))
+    world = options.world("cm", "y")
     if world.up not in AXES:
         raise OptionError("up", found=world.up, needed=" or ".join(AXES))
     scene = build_scene(thing, markers=options.markers)
@@ -114,7 +112,7 @@ def _clock(takes: tuple[SceneTake, ...]) -> Timeline:
     return Timeline(takes[0].name, takes[0].rate, seconds)
 
 
-def _encode(document: Document, world: World, clock: Timeline) -> bytes:
+def _encode(document: Document, world: FileWorld, clock: Timeline) -> bytes:
     try:
         return document.encode(world, clock)
     except OverflowError as error:
@@ -128,7 +126,7 @@ def _encode(document: Document, world: World, clock: Timeline) -> bytes:
 def _add_figure(
     document: Document,
     figure: SceneFigure,
-    world: World,
+    world: FileWorld,
     alone: bool,
     options: WriteOptions,
 ) -> list[np.int64]:
@@ -145,16 +143,16 @@ def _add_figure(
     prefix = "" if alone else f"{figure.name}:"
     names = spell_names(skeleton.names, printable_name, options)
     above = SCENE if alone else add_node(document, figure.name, "Null")
-    offset = points_to_file(skeleton.offset, world.unit, world.up)
+    offset = world.points(skeleton.offset)
     limbs = add_limbs(
         document, tuple(prefix + n for n in names), skeleton.parent, offset, above
     )
-    rest = points_to_file(skeleton.rest()[:, :3, 3], world.unit, world.up)
+    rest = world.points(skeleton.rest()[:, :3, 3])
     T_world_limb = geometry.transform(np.eye(3), rest)
     model, shape = add_mesh(
         document,
         f"{prefix}Body",
-        points_to_file(mesh.vertices, world.unit, world.up),
+        world.points(mesh.vertices),
         mesh.faces,
         mesh.normals @ rotation_to_z_up(world.up),
         figure.color,
@@ -165,9 +163,11 @@ def _add_figure(
     return limbs
 
 
-def _curves(motion: Motion, limbs: list[np.int64], world: World) -> Iterator[Curves]:
+def _curves(
+    motion: Motion, limbs: list[np.int64], world: FileWorld
+) -> Iterator[Curves]:
     """Yield the curves of a motion: the root's place, and the rotations of joints."""
-    place = points_to_file(motion.T_world_root[:, :3, 3], world.unit, world.up)
+    place = world.points(motion.T_world_root[:, :3, 3])
     yield Curves(limbs[0], "Lcl Translation", place)
     angles = continuous_angles(motion, world.up)
     for joint in np.flatnonzero(~motion.skeleton.is_end):
@@ -186,17 +186,13 @@ def _add_markers(
 
 
 def _marker_curves(
-    tracks: MarkerTracks, nodes: dict[str, np.int64], world: World
+    tracks: MarkerTracks, nodes: dict[str, np.int64], world: FileWorld
 ) -> Iterator[Curves]:
     """Yield the curves of markers; one that is not seen stays where it was."""
     for label, points in zip(tracks.labels, tracks.points.swapaxes(0, 1), strict=True):
         if np.isfinite(points).all(axis=-1).any():
-            place = points_to_file(
-                rotations.hold_last_or_default(points, np.zeros(3)),
-                world.unit,
-                world.up,
-            )
-            yield Curves(nodes[label], "Lcl Translation", place)
+            held = rotations.hold_last_or_default(points, np.zeros(3))
+            yield Curves(nodes[label], "Lcl Translation", world.points(held))
 
 
 def continuous_angles(motion: Motion, up: str) -> Float[Array, "frame joint 3"]:
@@ -253,13 +249,13 @@ def _add_curves(
             "AnimationCurve",
             "",
             "",
-            record("Default", start),
-            record("KeyVer", KEY_VERSION),
-            record("KeyTime", time[: len(values)]),
-            record("KeyValueFloat", values.astype(np.float32)),
-            record("KeyAttrFlags", np.array([LINEAR], dtype=np.int32)),
-            record("KeyAttrDataFloat", np.zeros(4, dtype=np.float32)),
-            record("KeyAttrRefCount", np.array([len(values)], dtype=np.int32)),
+            Default=start,
+            KeyVer=KEY_VERSION,
+            KeyTime=time[: len(values)],
+            KeyValueFloat=values.astype(np.float32),
+            KeyAttrFlags=np.array([LINEAR], dtype=np.int32),
+            KeyAttrDataFloat=np.zeros(4, dtype=np.float32),
+            KeyAttrRefCount=np.array([len(values)], dtype=np.int32),
             label="AnimCurve",
         )
         document.connect(curve, node, f"d|{axis}")

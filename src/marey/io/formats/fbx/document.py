@@ -8,7 +8,7 @@ import numpy as np
 
 from marey.io.formats.fbx import records
 from marey.io.formats.fbx.records import FbxNode, Value, record
-from marey.io.units_axes import metres_per_unit
+from marey.io.units_axes import FileWorld, metres_per_unit
 
 SCENE = np.int64(0)
 """Id of the scene itself, the parent of everything without another one."""
@@ -42,15 +42,6 @@ CUSTOM_RATE = 14
 
 
 @dataclass(frozen=True, slots=True)
-class World:
-    """Unit and axes of a file."""
-
-    unit: str
-    up: str
-    """"y" or "z"."""
-
-
-@dataclass(frozen=True, slots=True)
 class Timeline:
     """What a program plays when it opens the file."""
 
@@ -77,7 +68,13 @@ class Document:
         self._connections: list[FbxNode] = []
 
     def add(
-        self, kind: str, name: str, subtype: str, *children: FbxNode, label: str = ""
+        self,
+        kind: str,
+        name: str,
+        subtype: str,
+        *children: FbxNode,
+        label: str = "",
+        **fields: Value,
     ) -> np.int64:
         """Add an object and return its id.
 
@@ -87,10 +84,13 @@ class Document:
             subtype: What kind of model, deformer or attribute it is.
             *children: Its properties.
             label: Class in its name, where it differs from the kind.
+            **fields: Those of its properties that come first, of one value.
         """
         number = np.int64(FIRST_ID + len(self._objects))
         full = f"{name}\x00\x01{label or kind}"
-        self._objects.append(record(kind, number, full, subtype, children=children))
+        self._objects.append(
+            record(kind, number, full, subtype, children=children, **fields)
+        )
         return number
 
     def connect(self, child: np.int64, parent: np.int64, target: str = "") -> None:
@@ -98,7 +98,7 @@ class Document:
         ends = ("OP", child, parent, target) if target else ("OO", child, parent)
         self._connections.append(record("C", *ends))
 
-    def encode(self, world: World, clock: Timeline) -> bytes:
+    def encode(self, world: FileWorld, clock: Timeline) -> bytes:
         """Return the bytes of the file.
 
         Raises:
@@ -115,7 +115,7 @@ class Document:
             self._definitions(),
             record("Objects", children=self._objects),
             record("Connections", children=self._connections),
-            record("Takes", children=[record("Current", clock.stack)]),
+            record("Takes", Current=clock.stack),
         ]
         return records.encode_file(top)
 
@@ -123,11 +123,10 @@ class Document:
         """Return how many objects of each kind there are."""
         count = Counter(one.name for one in self._objects) + Counter(["GlobalSettings"])
         kinds = [
-            record("ObjectType", kind, children=[record("Count", number)])
+            record("ObjectType", kind, Count=number)
             for kind, number in sorted(count.items())
         ]
-        total = record("Count", count.total())
-        return record("Definitions", children=[record("Version", 100), total, *kinds])
+        return record("Definitions", Version=100, Count=count.total(), children=kinds)
 
 
 def properties(*rows: Sequence[Value]) -> FbxNode:
@@ -143,32 +142,22 @@ def ticks(seconds: float) -> np.int64:
 def _header(provenance: str) -> FbxNode:
     return record(
         "FBXHeaderExtension",
-        children=[
-            record("FBXHeaderVersion", 1003),
-            record("FBXVersion", records.VERSION),
-            record("EncryptionType", 0),
-            record("Creator", CREATOR),
-            *([_scene_info(provenance)] if provenance else []),
-        ],
+        FBXHeaderVersion=1003,
+        FBXVersion=records.VERSION,
+        EncryptionType=0,
+        Creator=CREATOR,
+        children=[_scene_info(provenance)] if provenance else [],
     )
 
 
 def _scene_info(comment: str) -> FbxNode:
     """Return what programs show as the summary of a scene."""
-    rows = [record("Version", 100), record("Comment", comment)]
-    return record(
-        "SceneInfo",
-        "GlobalInfo\x00\x01SceneInfo",
-        "UserData",
-        children=[
-            record("Type", "UserData"),
-            record("Version", 100),
-            record("MetaData", children=rows),
-        ],
-    )
+    meta = record("MetaData", Version=100, Comment=comment)
+    names = "GlobalInfo\x00\x01SceneInfo", "UserData"
+    return record("SceneInfo", *names, Type="UserData", Version=100, children=[meta])
 
 
-def _settings(world: World, clock: Timeline) -> FbxNode:
+def _settings(world: FileWorld, clock: Timeline) -> FbxNode:
     """Return axes, unit and frame rate of the scene."""
     axes: list[tuple[Value, ...]] = [
         row
@@ -189,9 +178,7 @@ def _settings(world: World, clock: Timeline) -> FbxNode:
         ("TimeSpanStop", "KTime", "Time", "", ticks(clock.seconds)),
         ("CustomFrameRate", "double", "Number", "", clock.rate),
     )
-    return record(
-        "GlobalSettings", children=[record("Version", 1000), properties(*rows)]
-    )
+    return record("GlobalSettings", Version=1000, children=[properties(*rows)])
 
 
 def _documents(stack: str) -> FbxNode:
@@ -206,4 +193,4 @@ def _documents(stack: str) -> FbxNode:
         "Scene",
         children=[properties(*rows), record("RootNode", SCENE)],
     )
-    return record("Documents", children=[record("Count", 1), scene])
+    return record("Documents", Count=1, children=[scene])

@@ -88,19 +88,17 @@ def add_bind_pose(
         T_world_node: Pose of each at rest, in the file's unit.
     """
     poses = [
-        record(
-            "PoseNode", children=[record("Node", node), record("Matrix", flatten(T))]
-        )
+        record("PoseNode", Node=node, Matrix=flatten(T))
         for node, T in zip(nodes, T_world_node, strict=True)
     ]
     document.add(
         "Pose",
         "BindPose",
         "BindPose",
-        record("Type", "BindPose"),
-        record("Version", 100),
-        record("NbPoseNodes", len(poses)),
         *poses,
+        Type="BindPose",
+        Version=100,
+        NbPoseNodes=len(poses),
     )
 
 
@@ -133,9 +131,6 @@ def add_mesh(
         "Geometry",
         name,
         "Mesh",
-        record("GeometryVersion", 124),
-        record("Vertices", vertices.astype(float).ravel()),
-        record("PolygonVertexIndex", corners.ravel()),
         _layer_element(
             "Normal",
             "ByPolygonVertex",
@@ -149,6 +144,9 @@ def add_mesh(
             record("Materials", np.zeros(1, dtype=np.int32)),
         ),
         _layer("Normal", "Material"),
+        GeometryVersion=124,
+        Vertices=vertices.astype(float).ravel(),
+        PolygonVertexIndex=corners.ravel(),
     )
     model = add_node(document, name, "Mesh")
     document.connect(geometry_id, model)
@@ -175,11 +173,7 @@ def add_skin(
         weight: Their shares, which add to one.
     """
     skin = document.add(
-        "Deformer",
-        "Skin",
-        "Skin",
-        record("Version", 101),
-        record("Link_DeformAcuracy", 50.0),
+        "Deformer", "Skin", "Skin", Version=101, Link_DeformAcuracy=50.0
     )
     document.connect(skin, geometry_id)
     for number, (limb, T) in enumerate(zip(limbs, T_world_limb, strict=True)):
@@ -206,28 +200,20 @@ def _layer_element(kind: str, mapping: str, reference: str, data: FbxNode) -> Fb
     return record(
         f"LayerElement{kind}",
         0,
-        children=[
-            record("Version", 101),
-            record("Name", ""),
-            record("MappingInformationType", mapping),
-            record("ReferenceInformationType", reference),
-            data,
-        ],
+        Version=101,
+        Name="",
+        MappingInformationType=mapping,
+        ReferenceInformationType=reference,
+        children=[data],
     )
 
 
 def _layer(*kinds: str) -> FbxNode:
     elements = [
-        record(
-            "LayerElement",
-            children=[
-                record("Type", f"LayerElement{kind}"),
-                record("TypedIndex", 0),
-            ],
-        )
+        record("LayerElement", Type=f"LayerElement{kind}", TypedIndex=0)
         for kind in kinds
     ]
-    return record("Layer", 0, children=[record("Version", 100), *elements])
+    return record("Layer", 0, Version=100, children=elements)
 
 
 def _add_material(
@@ -238,8 +224,8 @@ def _add_material(
         "Material",
         name,
         "",
-        record("Version", 102),
-        record("ShadingModel", "Lambert"),
-        record("MultiLayer", 0),
         properties(*rows),
+        Version=102,
+        ShadingModel="Lambert",
+        MultiLayer=0,
     )

@@ -49,9 +49,19 @@ class FbxNode:
     children: tuple["FbxNode", ...] = ()
 
 
-def record(name: str, *values: Value, children: Sequence[FbxNode] = ()) -> FbxNode:
-    """Return a record of values, with nested records."""
-    return FbxNode(name, values, tuple(children))
+def record(
+    name: str, *values: Value, children: Sequence[FbxNode] = (), **fields: Value
+) -> FbxNode:
+    """Return a record of values, with nested records.
+
+    Args:
+        name: Its name.
+        *values: Its values.
+        children: Nested records.
+        **fields: Nested records of one value, which come before the others.
+    """
+    first = (FbxNode(field, (value,)) for field, value in fields.items())
+    return FbxNode(name, values, (*first, *children))
 
 
 def encode_file(records: Sequence[FbxNode]) -> bytes:

@@ -13,8 +13,8 @@ from marey.errors import DataError
 from marey.io.scene import BodyMesh, Scene, SceneFigure, SceneTake
 from marey.io.scene.figures import MARKER_COLOR, MARKER_RADIUS_M
 from marey.io.scene.surfaces import ball_directions, hull_of_balls
-from marey.io.text.rotations import change_axes, hold_last_or_default
-from marey.io.units_axes import points_to_file, rotation_to_z_up
+from marey.io.text.rotations import hold_last_or_default
+from marey.io.units_axes import FileWorld
 from marey.motion import Motion
 from marey.numerics import Array, Float
 from marey.skeleton import Skeleton
@@ -22,6 +22,9 @@ from marey.tree import list_children
 
 Json = dict[str, Any]
 
+
+WORLD = FileWorld("m", "y")
+"""What glTF always has."""
 
 MAX_FRAMES = 2**23
 """Frames whose times single precision distinguishes, with a bit to spare."""
@@ -132,7 +135,7 @@ class _Builder:
         itself: the nodes above it would not move it.
         """
         skeleton = figure.skeleton
-        offset = points_to_file(skeleton.offset, "m", "y").astype(np.float32)
+        offset = WORLD.points(skeleton.offset).astype(np.float32)
         first = len(self.nodes)
         for joint, children in enumerate(list_children(skeleton.parent)):
             node: Json = {"name": skeleton.names[joint]}
@@ -166,7 +169,7 @@ class _Builder:
         body = figure.mesh
         index = "u1" if figure.skeleton.n_joints <= 2**8 else "u2"
         arrays, target = self.arrays, VERTEX_TARGET
-        normals = points_to_file(body.normals, "m", "y")
+        normals = WORLD.points(body.normals)
         attributes = {
             "NORMAL": arrays.add(normals, target=target),
             "JOINTS_0": arrays.add(body.joint, index, target=target),
@@ -184,7 +187,7 @@ class _Builder:
         attributes: Json,
         color: tuple[float, float, float],
     ) -> int:
-        points = points_to_file(vertices, "m", "y")
+        points = WORLD.points(vertices)
         position = self.arrays.add(points, target=VERTEX_TARGET, bounds=True)
         kind = "u2" if len(vertices) < 2**16 else "u4"
         part = {
@@ -248,9 +251,9 @@ class _Animation:
 
     def add_motion(self, motion: Motion, first: int) -> None:
         """Add a position for the root and a rotation for every joint that can move."""
-        points = points_to_file(motion.T_world_root[:, :3, 3], "m", "y")
+        points = WORLD.points(motion.T_world_root[:, :3, 3])
         self._add(first, "translation", points)
-        wxyz = change_axes(motion.wxyz, rotation_to_z_up("y").T)
+        wxyz = WORLD.rotations(motion.wxyz)
         for joint in np.flatnonzero(~motion.skeleton.is_end):
             xyzw = np.roll(wxyz[:, joint], -1, axis=-1)
             self._add(first + int(joint), "rotation", xyzw)
@@ -259,7 +262,7 @@ class _Animation:
         """Add a marker; one that is not seen has no size."""
         seen = np.isfinite(points).all(axis=-1)
         held = hold_last_or_default(points, np.zeros(3))
-        self._add(node, "translation", points_to_file(held, "m", "y"))
+        self._add(node, "translation", WORLD.points(held))
         self._add(node, "scale", np.repeat(1.0 * seen[:, None], 3, axis=1), "STEP")
 
     def _add(self, node: int, path: str, values: Array, way: str = "LINEAR") -> None:
@@ -302,5 +305,5 @@ def _weights(body: BodyMesh) -> Float[Array, "vertex 4"]:
 def _inverse_bind(skeleton: Skeleton) -> Float[Array, "joint 4 4"]:
     """Return T_joint_world of the rest pose, column by column."""
     matrix = np.tile(np.eye(4), (skeleton.n_joints, 1, 1))
-    matrix[:, 3, :3] = -points_to_file(skeleton.rest()[:, :3, 3], "m", "y")
+    matrix[:, 3, :3] = -WORLD.points(skeleton.rest()[:, :3, 3])
     return matrix

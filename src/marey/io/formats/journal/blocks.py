@@ -10,7 +10,7 @@ import numpy as np
 
 from marey.io.contract import Output
 from marey.io.options import WriteOptions
-from marey.io.units_axes import points_to_file, poses_to_file
+from marey.io.units_axes import FileWorld
 from marey.numerics import Array, Float
 from marey.take import Take
 
@@ -158,15 +158,15 @@ def unpack_frame(content: bytes, layout: Layout) -> FrameRecord:
 
 def write_take(take: Take, options: WriteOptions) -> Output:
     """Return the journal of a take."""
-    return {"": _chunks(take, *options.world("m", "z"))}
+    return {"": _chunks(take, options.world("m", "z"))}
 
 
-def _chunks(take: Take, unit: str, up: str) -> Iterator[bytes]:
-    yield pack_head(rate=take.rate, unit=unit, up=up)
+def _chunks(take: Take, world: FileWorld) -> Iterator[bytes]:
+    yield pack_head(rate=take.rate, unit=world.unit, up=world.up)
     layout = Layout(take.full_labels, take.sensor_names)
     yield pack_block(LAYOUT, (0).to_bytes(4, "little") + pack_layout(layout))
-    points = points_to_file(take.points, unit, up)
-    poses = poses_to_file(take.T_world_sensor, unit, up)
+    points = world.points(take.points)
+    poses = world.poses(take.T_world_sensor)
     for i, time in enumerate(take.times.tolist()):
         record = FrameRecord(0, i, time, np.nan, points[i], poses[i])
         yield pack_block(FRAME, pack_frame(record))

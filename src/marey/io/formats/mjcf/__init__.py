@@ -14,17 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from marey.io.contract import Format, Output
-from marey.io.multibody.bodies import Multibody, make_multibody
-from marey.io.multibody.coordinates import (
-    RotationSequence,
-    ranges_for_motion,
-    widest_rotation,
-)
+from marey.io.multibody.bodies import Multibody
+from marey.io.multibody.coordinates import RotationSequence, widest_rotation
 from marey.io.multibody.markup import XmlWriter, spell
 from marey.io.multibody.motion import HeldMotion, hold_motion, hold_rest
+from marey.io.multibody.named_bodies import NamedBodies
 from marey.io.options import WriteOptions
 from marey.io.text.names import make_unique, printable_name, spell_names
-from marey.io.text.numbers import format_lines
 from marey.motion import Motion
 from marey.numerics import Array, Float, geometry
 from marey.skeleton import Skeleton
@@ -72,11 +68,7 @@ def write_motion(motion: Motion, options: WriteOptions) -> Output:
     return {
         "": [model],
         ".qpos.npz": [_archive(held.times, qpos, columns)],
-        ".qpos.csv": format_lines(
-            ",".join(["time", *map(_quote_cell, columns)]) + "\n",
-            ",".join(["%.9f", *["%.12g"] * len(columns)]) + "\n",
-            np.column_stack([held.times, qpos]),
-        ),
+        ".qpos.csv": held.format_csv(columns, qpos),
     }
 
 
@@ -90,10 +82,9 @@ def _model_of(
     held: HeldMotion, options: WriteOptions
 ) -> tuple[list[WrittenJoint], bytes]:
     """Return the joints in the order of qpos, and the model."""
-    multibody = make_multibody(held.skeleton)
-    names = spell_names(held.skeleton.names, _spell_name, options)
-    joints = _written_joints(held, multibody, names, options)
-    return joints, _model(held, multibody, joints, names, options)
+    bodies = NamedBodies.of(held, _spell_name, options)
+    joints = _written_joints(bodies)
+    return joints, _model(bodies, joints)
 
 
 def _spell_name(name: str) -> str:
@@ -112,30 +103,23 @@ def _archive(
     return buffer.getvalue()
 
 
-def _quote_cell(name: str) -> str:
-    """Return a cell of a CSV."""
-    escaped = name.replace('"', '""')
-    return f'"{escaped}"' if {",", '"'} & set(name) else name
-
-
 # --- joints --------------------------------------------------------------------------
 
 
-def _written_joints(
-    held: HeldMotion, multibody: Multibody, names: Sequence[str], options: WriteOptions
-) -> list[WrittenJoint]:
+def _written_joints(bodies: NamedBodies) -> list[WrittenJoint]:
     """Return the joints in the order of qpos; a universal joint is two of them."""
+    held, multibody = bodies.held, bodies.multibody
     joints: list[WrittenJoint] = []
     for body in multibody.depth_first():
         joint = int(multibody.joint[body])
         if joint == 0:
-            joints.append(_free_joint(held, names[0]))
+            joints.append(_free_joint(held, bodies.names[0]))
         elif held.skeleton.kind[joint] == "ball":
-            joints.append(_ball(held, joint, names[joint]))
+            joints.append(_ball(held, joint, bodies.names[joint]))
         else:
-            joints += _hinges(held, joint, names, options)
+            joints += _hinges(bodies, joint)
     if any("range" in j.attributes and j.attributes["type"] == "ball" for j in joints):
-        options.note(
+        bodies.options.note(
             "limits-approximate",
             "MuJoCo bounds a ball joint by one angle: the largest rotation that the "
             "limits of its swing and twist allow",
@@ -159,18 +143,15 @@ def _ball(held: HeldMotion, joint: int, name: str) -> WrittenJoint:
     return WrittenJoint(attributes, columns, held.wxyz[:, joint])
 
 
-def _hinges(
-    held: HeldMotion, joint: int, all_names: Sequence[str], options: WriteOptions
-) -> list[WrittenJoint]:
+def _hinges(bodies: NamedBodies, joint: int) -> list[WrittenJoint]:
     """Return the hinge of a joint, or both of a universal joint."""
-    skeleton = held.skeleton
-    count = 1 if skeleton.kind[joint] == "hinge" else 2
-    sequence = RotationSequence(skeleton.axes[joint, :count], np.eye(3))
-    angles = sequence.angles(held.wxyz[:, joint])
-    ranges = ranges_for_motion(sequence, skeleton, joint, angles, options)
-    name = all_names[joint]
+    held = bodies.held
+    count = 1 if held.skeleton.kind[joint] == "hinge" else 2
+    sequence = RotationSequence(held.skeleton.axes[joint, :count], np.eye(3))
+    angles, ranges = held.angles(sequence, joint, bodies.options)
+    name = bodies.names[joint]
     names = [name] if count == 1 else [f"{name}_{k + 1}" for k in range(count)]
-    others = [other for other in all_names if other != name]
+    others = [other for other in bodies.names if other != name]
     names = list(make_unique([*others, *names])[len(others) :])
     joints = []
     for k, axis in enumerate(sequence.axes):
@@ -184,17 +165,12 @@ def _hinges(
 # --- the model -----------------------------------------------------------------------
 
 
-def _model(
-    held: HeldMotion,
-    multibody: Multibody,
-    joints: Sequence[WrittenJoint],
-    names: Sequence[str],
-    options: WriteOptions,
-) -> bytes:
+def _model(bodies: NamedBodies, joints: Sequence[WrittenJoint]) -> bytes:
+    times = bodies.held.times
     xml = XmlWriter()
     xml.open("mujoco", model="marey")
     xml.leaf("compiler", angle="radian")
-    if provenance := options.provenance_text():
+    if provenance := bodies.options.provenance_text():
         with xml.open("custom"):
             xml.leaf("text", name="provenance", data=provenance)
     # Capsules touch the ground and not each other: neighbours overlap at their joint.
@@ -207,23 +183,19 @@ def _model(
         xml.leaf("site", size=spell(SITE_RADIUS_M), rgba="0.2 0.6 1 1")
     with xml.open("worldbody"):
         xml.leaf("geom", name="ground", type="plane", size="0 0 1", **plane)
-        _write_bodies(xml, multibody, joints, names, options)
-    if len(held.times):
+        _write_bodies(xml, bodies, joints)
+    if len(times):
         qpos = np.concatenate([written.qpos[0] for written in joints])
         xml.open("keyframe")
-        xml.leaf("key", name="first", time=spell(held.times[0]), qpos=spell(qpos))
+        xml.leaf("key", name="first", time=spell(times[0]), qpos=spell(qpos))
     return xml.render()
 
 
 def _write_bodies(
-    xml: XmlWriter,
-    multibody: Multibody,
-    joints: Sequence[WrittenJoint],
-    names: Sequence[str],
-    options: WriteOptions,
+    xml: XmlWriter, bodies: NamedBodies, joints: Sequence[WrittenJoint]
 ) -> None:
-    skeleton = multibody.skeleton
-    sites = _site_names(skeleton, names, options)
+    multibody, names = bodies.multibody, bodies.names
+    sites = _site_names(bodies)
     remaining = iter(joints)
     level = xml.depth
     depth: dict[int, int] = {-1: level - 1}
@@ -234,7 +206,7 @@ def _write_bodies(
         xml.open("body", name=names[joint], pos=spell(multibody.position[body]))
         if joint == 0:
             xml.leaf("light", **SUN)
-        for _ in range(2 if skeleton.kind[joint] == "universal" else 1):
+        for _ in range(2 if multibody.skeleton.kind[joint] == "universal" else 1):
             xml.leaf("joint", **next(remaining).attributes)
         inertia = multibody.inertia[body][[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
         xml.leaf(
@@ -251,35 +223,32 @@ def _write_bodies(
     xml.close(level)
 
 
-def _site_names(
-    skeleton: Skeleton, names: Sequence[str], options: WriteOptions
-) -> tuple[str, ...]:
+def _site_names(bodies: NamedBodies) -> tuple[str, ...]:
     """Return unique names of joints, markers and sensors as sites, in this order."""
+    skeleton = bodies.held.skeleton
     marked = (*skeleton.marker_labels, *skeleton.sensor_names)
-    spelled = spell_names(marked, printable_name, options)
-    return make_unique([*names, *spelled])
+    spelled = spell_names(marked, printable_name, bodies.options)
+    return make_unique([*bodies.names, *spelled])
 
 
 def _write_sites(
     xml: XmlWriter, multibody: Multibody, body: int, sites: Sequence[str]
 ) -> None:
-    skeleton, joint_position = multibody.skeleton, multibody.joint_position
+    skeleton = multibody.skeleton
     for joint in multibody.fixed_joints(body):
-        xml.leaf("site", name=sites[joint], pos=spell(joint_position[joint]))
+        position = multibody.joint_position[joint]
+        xml.leaf("site", name=sites[joint], pos=spell(position))
     first = skeleton.n_joints
     on_body = multibody.body_of_joint[skeleton.marker_joint] == body
+    position = multibody.marker_position
     for marker in np.flatnonzero(on_body).tolist():
-        position = joint_position[skeleton.marker_joint[marker]]
-        position = position + skeleton.marker_offset[marker]
-        xml.leaf("site", name=sites[first + marker], pos=spell(position))
+        name = sites[first + marker]
+        xml.leaf("site", name=name, pos=spell(position[marker]))
     first += len(skeleton.marker_labels)
-    on_body = multibody.body_of_joint[skeleton.sensor_joint] == body
-    for sensor in np.flatnonzero(on_body).tolist():
-        T = skeleton.T_joint_sensor[sensor]
-        position = joint_position[skeleton.sensor_joint[sensor]] + T[:3, 3]
+    for sensor, T in multibody.sensors(body):
         rotation = spell(geometry.quat_from_matrix(T[:3, :3]))
         name = sites[first + sensor]
-        xml.leaf("site", name=name, pos=spell(position), quat=rotation)
+        xml.leaf("site", name=name, pos=spell(T[:3, 3]), quat=rotation)
 
 
 FORMAT = Format(

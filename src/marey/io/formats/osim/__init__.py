@@ -12,12 +12,10 @@ import numpy as np
 
 from marey.io.contract import Chunks, Format, Output
 from marey.io.formats import trc
-from marey.io.formats.osim.model import Names, OsimModel, render_model, to_file
-from marey.io.multibody.coordinates import ranges_for_motion
-from marey.io.multibody.markup import spelled_name
-from marey.io.multibody.motion import HeldMotion, hold_motion, hold_rest
+from marey.io.formats.osim.model import OsimModel, render_model, spell_name, to_file
+from marey.io.multibody.motion import hold_motion, hold_rest
 from marey.io.options import WriteOptions
-from marey.io.text.names import make_unique, spell_names
+from marey.io.text.names import spell_names
 from marey.io.text.numbers import format_lines
 from marey.io.text.rotations import ANGLE_FORMAT
 from marey.motion import Motion
@@ -25,12 +23,6 @@ from marey.numerics import Array, Float
 from marey.skeleton import Skeleton, marker_columns
 from marey.solution import Solution
 from marey.take import Take
-
-FORBIDDEN = "\\/*+\"' "
-"""Characters that OpenSim does not allow in names."""
-
-RESERVED = ("ground", "time")
-"""The world, and the first column of a table."""
 
 POSITION_FORMAT = "%.9f"
 """Format of positions in metres and times in seconds."""
@@ -55,10 +47,8 @@ def write_motion(motion: Motion, options: WriteOptions) -> Output:
 def write_skeleton(skeleton: Skeleton, options: WriteOptions) -> Output:
     """Return the model of a skeleton at rest."""
     options.check_world("m", "y")
-    held = hold_rest(skeleton)
-    model = OsimModel.of(held, _spell_names(held.skeleton, options))
-    ranges, _ = _ranges(held, model, options)
-    return {"": [render_model(model, ranges, options.provenance_text())]}
+    model = OsimModel.of(hold_rest(skeleton), options)
+    return {"": [render_model(model, options.provenance_text())]}
 
 
 def write_solution(solution: Solution, options: WriteOptions) -> Output:
@@ -80,11 +70,8 @@ def write_model_and_table(
 ) -> tuple[Chunks, Chunks]:
     """Return the bytes of the model and of the table of coordinates of a motion."""
     options.check_world("m", "y")
-    held = hold_motion(motion, options)
-    model = OsimModel.of(held, _spell_names(held.skeleton, options))
-    ranges, angles = _ranges(held, model, options)
-    text = render_model(model, ranges, options.provenance_text())
-    return [text], _table(held, model, angles)
+    model = OsimModel.of(hold_motion(motion, options), options)
+    return [render_model(model, options.provenance_text())], _table(model)
 
 
 def coordinate_table(
@@ -94,58 +81,27 @@ def coordinate_table(
 
     Degrees and metres, the time in seconds in the first column.
     """
-    held = hold_motion(motion, options)
-    model = OsimModel.of(held, _spell_names(held.skeleton, options))
-    return _columns(held, model, _ranges(held, model, options)[1])
+    return _columns(OsimModel.of(hold_motion(motion, options), options))
 
 
 def _columns(
-    held: HeldMotion, model: OsimModel, angles: list[Float[Array, "frame _"]]
+    model: OsimModel,
 ) -> tuple[tuple[str, ...], Float[Array, "frame column"]]:
     """Return the names of the coordinates, and time and coordinates of each frame."""
-    names = [model.joints[joint].coordinates for joint in model.joints]
-    root, *others = (np.rad2deg(values) for values in angles)
+    held, names = model.held, [named.coordinates for named in model.joints.values()]
+    root, *others = (np.rad2deg(values) for values in model.angles.values())
     columns = [*names[0], *model.translations, *(n for row in names[1:] for n in row)]
     values = [held.times[:, None], root, to_file(held.root), *others]
     return tuple(columns), np.concatenate(values, axis=1) + 0.0
 
 
-def _spell_names(skeleton: Skeleton, options: WriteOptions) -> Names:
-    joints = spell_names(skeleton.names, _spell_name, options)
-    markers = spell_names(skeleton.marker_labels, _spell_name, options)
-    sensors = make_unique([*joints, *map(_spell_name, skeleton.sensor_names)])
-    return Names(joints, markers, sensors[len(joints) :])
-
-
-def _spell_name(name: str) -> str:
-    text = spelled_name(name, forbidden=FORBIDDEN)
-    return f"_{text}" if text in RESERVED else text
-
-
-def _ranges(
-    held: HeldMotion, model: OsimModel, options: WriteOptions
-) -> tuple[dict[int, Float[Array, "_ 2"]], list[Float[Array, "frame _"]]]:
-    """Return the ranges of the coordinates of each joint, and all angles in radians."""
-    ranges, angles = {}, []
-    skeleton = held.skeleton
-    for joint, named in model.joints.items():
-        values = named.sequence.angles(held.wxyz[:, joint])
-        ranges[joint] = ranges_for_motion(
-            named.sequence, skeleton, joint, values, options
-        )
-        angles.append(values)
-    return ranges, angles
-
-
-def _table(
-    held: HeldMotion, model: OsimModel, angles: list[Float[Array, "frame _"]]
-) -> Chunks:
+def _table(model: OsimModel) -> Chunks:
     """Return the table of coordinates: degrees and metres."""
-    columns, rows = _columns(held, model, angles)
+    columns, rows = _columns(model)
     head = ["Coordinates", "version=1", f"nRows={len(rows)}"]
     head += [f"nColumns={rows.shape[1]}", "inDegrees=yes", "endheader"]
     text = "\n".join([*head, "\t".join(["time", *columns])]) + "\n"
-    n_root = angles[0].shape[1]
+    n_root = len(model.joints[0].coordinates)
     formats = [POSITION_FORMAT, *[ANGLE_FORMAT] * n_root, *[POSITION_FORMAT] * 3]
     formats += [ANGLE_FORMAT] * (len(columns) + 1 - len(formats))
     return format_lines(text, "\t".join(formats) + "\n", rows)
@@ -155,7 +111,7 @@ def _model_markers(skeleton: Skeleton, take: Take) -> Take:
     """Return the recorded markers that sit on a skeleton, named as in its model."""
     columns = marker_columns(skeleton, take)
     present = np.flatnonzero(columns >= 0)
-    names = spell_names(skeleton.marker_labels, _spell_name, WriteOptions())
+    names = spell_names(skeleton.marker_labels, spell_name, WriteOptions())
     chosen = take.select([int(columns[k]) for k in present])
     labels = tuple(names[k] for k in present)
     nothing = np.zeros((take.n_frames, 0, 4, 4))

@@ -3,10 +3,11 @@
 Names and signs are those of the models gait2392 (Delp and others 1990) and, for the
 knee, which bends by positive angles, and the arms, of Rajagopal and others (2016). All
 angles are zero for a person who stands upright with hanging arms; knees and elbows are
-zero when straight. OpenSim's axes are x forward, y up and z to the right.
+zero when straight. OpenSim's axes are x forward, y up and z to the right. The names and
+the order of the axes are in `coordinates.toml`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ from marey.anatomy.t_pose import facing_rotation, shortest_rotation
 from marey.io.multibody.coordinates import RotationSequence
 from marey.io.text.names import make_unique
 from marey.numerics import Array, Float, geometry
+from marey.options import read_package_table
 from marey.skeleton import Skeleton
 
 DOWN = np.array([0.0, 0.0, -1.0])
@@ -43,41 +45,6 @@ class Convention:
     axes: tuple[str, str, str]
     """OpenSim's axes of the three rotations, "-z" a negative one."""
 
-
-CONVENTIONS = {
-    vrm.HIPS: Convention(
-        "ground_pelvis",
-        ("pelvis_tilt", "pelvis_list", "pelvis_rotation"),
-        ("z", "x", "y"),
-    ),
-    vrm.UPPER_LEG: Convention(
-        "hip", ("hip_flexion", "hip_adduction", "hip_rotation"), ("z", "x", "y")
-    ),
-    vrm.LOWER_LEG: Convention(
-        "knee", ("knee_angle", "knee_adduction", "knee_rotation"), ("-z", "x", "y")
-    ),
-    vrm.FOOT: Convention(
-        "ankle", ("ankle_angle", "subtalar_angle", "ankle_rotation"), ("z", "x", "y")
-    ),
-    vrm.TOES: Convention(
-        "mtp", ("mtp_angle", "mtp_inversion", "mtp_rotation"), ("z", "x", "y")
-    ),
-    vrm.SHOULDER: Convention(
-        "clavicle",
-        ("clavicle_protraction", "clavicle_elevation", "clavicle_rotation"),
-        ("y", "-x", "z"),
-    ),
-    vrm.UPPER_ARM: Convention(
-        "acromial", ("arm_flex", "arm_add", "arm_rot"), ("z", "x", "y")
-    ),
-    vrm.LOWER_ARM: Convention(
-        "elbow", ("elbow_flex", "elbow_add", "pro_sup"), ("z", "x", "y")
-    ),
-    vrm.HAND: Convention(
-        "radius_hand", ("wrist_flex", "wrist_dev", "wrist_rot"), ("x", "-z", "y")
-    ),
-}
-"""By the part of the body without its side."""
 
 NECK_PARTS = (vrm.NECK, vrm.HEAD)
 TRUNK_WORDS = (("back", "lumbar"), ("thorax", "thorax"), ("upper_thorax",) * 2)
@@ -164,11 +131,7 @@ class _Person:
         """Return the person that a skeleton is."""
         part = recognise_person(skeleton)
         joint = {name: j for j, name in part.items()}
-        convention = {
-            j: CONVENTIONS[vrm.without_side(name)]
-            for j, name in part.items()
-            if vrm.without_side(name) in CONVENTIONS
-        }
+        convention = dict(_conventions_of(part))
         for parts, words in ((TRUNK_PARTS, TRUNK_WORDS), (NECK_PARTS, NECK_WORDS)):
             joints = [joint[name] for name in parts if name in joint]
             moving = [j for j in joints if skeleton.kind[j] != "fixed"]
@@ -189,6 +152,16 @@ class _Person:
     def part_without_side(self, joint: int) -> str:
         """Return the anatomical name of a joint without its side."""
         return vrm.without_side(self.part.get(joint, ""))
+
+
+def _conventions_of(part: Mapping[int, str]) -> Iterator[tuple[int, Convention]]:
+    """Yield the joints whose coordinates the table names, with their convention."""
+    table = read_package_table("marey.io.formats.osim", "coordinates.toml")
+    for joint, name in part.items():
+        row = table.get(vrm.without_side(name))
+        if row is not None:
+            names, axes = tuple(row["coordinates"]), tuple(row["axes"])
+            yield joint, Convention(row["joint"], names, axes)
 
 
 def _trunk_convention(joint: str, prefix: str) -> Convention:

@@ -11,14 +11,23 @@ from marey.anatomy.landmarks import find_landmarks
 from marey.anatomy.t_pose import shortest_rotation
 from marey.io.formats.osim.conventions import NamedJoint, name_joints
 from marey.io.multibody.bodies import Bone, Multibody, make_multibody
-from marey.io.multibody.markup import XmlWriter, spell
+from marey.io.multibody.markup import XmlWriter, spell, spelled_name
 from marey.io.multibody.motion import HeldMotion
+from marey.io.options import WriteOptions
+from marey.io.text.names import make_unique, spell_names
 from marey.io.units_axes import points_to_file, rotation_to_z_up
 from marey.numerics import Array, Bool, Float, geometry
 from marey.numerics.thresholds import GRAVITY
 from marey.skeleton import Skeleton
 
 VERSION = "40000"
+
+FORBIDDEN = "\\/*+\"' "
+"""Characters that OpenSim does not allow in names."""
+
+RESERVED = ("ground", "time")
+"""The world, and the first column of a table."""
+
 TRANSLATIONS = ("tx", "ty", "tz")
 MAX_TRANSLATION_M = 10.0
 """Half the range of the root's position that OpenSim's sliders show, in metres."""
@@ -34,21 +43,48 @@ class Names:
     markers: tuple[str, ...]
     sensors: tuple[str, ...]
 
+    @classmethod
+    def of(cls, skeleton: Skeleton, options: WriteOptions) -> "Names":
+        """Return the names of a skeleton as OpenSim can hold them."""
+        joints = spell_names(skeleton.names, spell_name, options)
+        markers = spell_names(skeleton.marker_labels, spell_name, options)
+        sensors = make_unique([*joints, *map(spell_name, skeleton.sensor_names)])
+        return cls(joints, markers, sensors[len(joints) :])
+
+
+def spell_name(name: str) -> str:
+    """Return a name that OpenSim can hold."""
+    text = spelled_name(name, forbidden=FORBIDDEN)
+    return f"_{text}" if text in RESERVED else text
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OsimModel:
-    """A skeleton as OpenSim has it."""
+    """A skeleton and its motion as OpenSim has them."""
 
+    held: HeldMotion
     multibody: Multibody
     names: Names
     joints: Mapping[int, NamedJoint]
     """Name and axes of every joint that is not fixed."""
 
+    angles: Mapping[int, Float[Array, "frame _"]]
+    """Coordinates of each of these joints, in radians."""
+
+    ranges: Mapping[int, Float[Array, "_ 2"]]
+    """Least and greatest angle of its coordinates, in radians."""
+
     @classmethod
-    def of(cls, held: HeldMotion, names: Names) -> "OsimModel":
-        """Return the model of a skeleton."""
-        multibody = make_multibody(held.skeleton)
-        return cls(multibody, names, name_joints(held.skeleton, names.joints))
+    def of(cls, held: HeldMotion, options: WriteOptions) -> "OsimModel":
+        """Return the model of a motion, or of a skeleton at rest."""
+        skeleton = held.skeleton
+        names = Names.of(skeleton, options)
+        joints = name_joints(skeleton, names.joints)
+        angles, ranges = {}, {}
+        for joint, named in joints.items():
+            found = held.angles(named.sequence, joint, options)
+            angles[joint], ranges[joint] = found
+        return cls(held, make_multibody(skeleton), names, joints, angles, ranges)
 
     @property
     def translations(self) -> tuple[str, ...]:
@@ -58,14 +94,11 @@ class OsimModel:
         return tuple(f"{prefix}_{word}" for word in TRANSLATIONS)
 
 
-def render_model(
-    model: OsimModel, ranges: Mapping[int, Float[Array, "_ 2"]], provenance: str
-) -> bytes:
+def render_model(model: OsimModel, provenance: str) -> bytes:
     """Return the XML of a model.
 
     Args:
         model: The model.
-        ranges: Least and greatest angle of the coordinates of each joint, in radians.
         provenance: From what the model was made; any text.
     """
     xml = XmlWriter()
@@ -78,7 +111,7 @@ def render_model(
     xml.leaf("force_units", "N")
     sets = {
         "BodySet": partial(_write_bodies, xml, model),
-        "JointSet": partial(_write_joints, xml, model, ranges),
+        "JointSet": partial(_write_joints, xml, model),
         "MarkerSet": partial(_write_markers, xml, model),
     }
     for tag, write_objects in sets.items():
@@ -118,23 +151,17 @@ def _write_bodies(xml: XmlWriter, model: OsimModel) -> None:
 def _write_frames(xml: XmlWriter, model: OsimModel, body: int) -> None:
     """Write fixed joints, sensors and drawn bones as frames of a body."""
     multibody, names = model.multibody, model.names
-    skeleton = multibody.skeleton
-    bones = list(multibody.bones(body))
+    bones, sensors = list(multibody.bones(body)), list(multibody.sensors(body))
     fixed = multibody.fixed_joints(body)
-    on_body = multibody.body_of_joint[skeleton.sensor_joint] == body
-    sensors = np.flatnonzero(on_body).tolist()
     if not (bones or fixed or sensors):
         return
-    positions = multibody.joint_position
     with xml.open("components"):
         for joint in fixed:
-            name = names.joints[joint]
-            _open_frame(xml, name, "..", positions[joint], np.eye(3)).close()
-        for sensor in sensors:
-            T = skeleton.T_joint_sensor[sensor]
-            position = positions[skeleton.sensor_joint[sensor]] + T[:3, 3]
+            name, position = names.joints[joint], multibody.joint_position[joint]
+            _open_frame(xml, name, "..", position, np.eye(3)).close()
+        for sensor, T in sensors:
             name = names.sensors[sensor]
-            _open_frame(xml, name, "..", position, T[:3, :3]).close()
+            _open_frame(xml, name, "..", T[:3, 3], T[:3, :3]).close()
         for bone in bones:
             _write_bone(xml, f"{names.joints[bone.joint]}_bone", bone)
 
@@ -156,24 +183,20 @@ def _open_frame(
 
 def _write_bone(xml: XmlWriter, name: str, bone: Bone) -> None:
     """Write a bone to look at: a cylinder along y of its own frame."""
-    along = bone.end - bone.start
-    R = shortest_rotation(np.array([0.0, 0.0, 1.0]), along)
     with (
-        _open_frame(xml, name, "..", 0.5 * (bone.start + bone.end), R),
+        _open_frame(xml, name, "..", bone.middle, bone.R),
         xml.open("attached_geometry"),
         xml.open("Cylinder", name=f"{name}_geometry"),
     ):
         xml.leaf("socket_frame", "..")
         xml.leaf("radius", spell(bone.radius))
-        xml.leaf("half_height", spell(0.5 * float(np.linalg.norm(along))))
+        xml.leaf("half_height", spell(0.5 * bone.length))
 
 
 # --- joints --------------------------------------------------------------------------
 
 
-def _write_joints(
-    xml: XmlWriter, model: OsimModel, ranges: Mapping[int, Float[Array, "_ 2"]]
-) -> None:
+def _write_joints(xml: XmlWriter, model: OsimModel) -> None:
     for body, joint in enumerate(model.multibody.joint.tolist()):
         named = model.joints[joint]
         # A pin rotates about the z axis of its frames, a custom joint about any axes.
@@ -183,7 +206,7 @@ def _write_joints(
             xml.leaf("socket_parent_frame", f"{named.name}_parent")
             xml.leaf("socket_child_frame", f"{named.name}_child")
             with xml.open("coordinates"):
-                _write_coordinates(xml, model, joint, ranges[joint])
+                _write_coordinates(xml, model, joint)
             with xml.open("frames"):
                 _write_joint_frames(xml, model, body, joint, is_pin=is_pin)
             if not is_pin:
@@ -191,10 +214,9 @@ def _write_joints(
                     _write_transform_axes(xml, model, joint)
 
 
-def _write_coordinates(
-    xml: XmlWriter, model: OsimModel, joint: int, ranges: Float[Array, "angle 2"]
-) -> None:
-    for name, limits in zip(model.joints[joint].coordinates, ranges, strict=True):
+def _write_coordinates(xml: XmlWriter, model: OsimModel, joint: int) -> None:
+    names = model.joints[joint].coordinates
+    for name, limits in zip(names, model.ranges[joint], strict=True):
         free = not np.isfinite(limits).all()
         shown = np.array([-np.pi, np.pi]) if free else limits
         _write_coordinate(xml, name, 0.0, shown)
@@ -271,14 +293,13 @@ def _write_transform_axis(
 def _write_markers(xml: XmlWriter, model: OsimModel) -> None:
     multibody = model.multibody
     skeleton = multibody.skeleton
-    fixed = _on_landmarks(skeleton)
+    fixed, places = _on_landmarks(skeleton), multibody.marker_position
     for marker, name in enumerate(model.names.markers):
-        joint = skeleton.marker_joint[marker]
-        own = multibody.joint[multibody.body_of_joint[joint]]
-        position = multibody.joint_position[joint] + skeleton.marker_offset[marker]
+        body = multibody.body_of_joint[skeleton.marker_joint[marker]]
+        own = multibody.joint[body]
         with xml.open("Marker", name=name):
             xml.leaf("socket_parent_frame", f"/bodyset/{model.names.joints[own]}")
-            xml.leaf("location", spell(to_file(position)))
+            xml.leaf("location", spell(to_file(places[marker])))
             xml.leaf("fixed", "true" if fixed[marker] else "false")
 
 

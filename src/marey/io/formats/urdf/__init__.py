@@ -14,19 +14,14 @@ from functools import partial
 
 import numpy as np
 
-from marey.anatomy.t_pose import shortest_rotation
 from marey.io.contract import Format, Output
-from marey.io.multibody.bodies import Bone, Multibody, make_multibody
-from marey.io.multibody.coordinates import (
-    RotationSequence,
-    has_axes,
-    ranges_for_motion,
-)
+from marey.io.multibody.bodies import Bone, Multibody
+from marey.io.multibody.coordinates import RotationSequence, has_axes
 from marey.io.multibody.markup import XmlWriter, spell, spelled_name
 from marey.io.multibody.motion import HeldMotion, hold_motion, hold_rest
+from marey.io.multibody.named_bodies import NamedBodies
 from marey.io.options import WriteOptions
-from marey.io.text.names import make_unique, spell_names
-from marey.io.text.numbers import format_lines
+from marey.io.text.names import make_unique
 from marey.motion import Motion
 from marey.numerics import Array, Float, geometry
 from marey.skeleton import Skeleton
@@ -79,16 +74,9 @@ def write_motion(motion: Motion, options: WriteOptions) -> Output:
     names, joints, robot = _robot_of(held, options)
     base = [f"{names[0]}_{part}" for part in BASE_COLUMNS]
     columns = [*base, *(name for j in joints for name in j.names)]
-    values = [held.times[:, None], held.root, held.wxyz[:, 0]]
-    values += [j.angles for j in joints]
-    return {
-        "": [robot],
-        ".trajectory.csv": format_lines(
-            ",".join(["time", *columns]) + "\n",
-            ",".join(["%.9f", *["%.12g"] * len(columns)]) + "\n",
-            np.concatenate(values, axis=1),
-        ),
-    }
+    values = [held.root, held.wxyz[:, 0], *(j.angles for j in joints)]
+    table = held.format_csv(columns, np.concatenate(values, axis=1))
+    return {"": [robot], ".trajectory.csv": table}
 
 
 def write_skeleton(skeleton: Skeleton, options: WriteOptions) -> Output:
@@ -101,34 +89,26 @@ def _robot_of(
     held: HeldMotion, options: WriteOptions
 ) -> tuple[tuple[str, ...], list[RevoluteJoints], bytes]:
     """Return the names of the links, the joints, and the robot of a motion."""
-    spell_link = partial(spelled_name, allowed="_")
-    names = spell_names(held.skeleton.names, spell_link, options)
-    multibody = make_multibody(held.skeleton)
-    joints = _revolute_joints(held, multibody, names, options)
-    return names, joints, _robot(multibody, joints, names, options)
+    bodies = NamedBodies.of(held, partial(spelled_name, allowed="_"), options)
+    joints = _revolute_joints(bodies)
+    return bodies.names, joints, _robot(bodies, joints)
 
 
 # --- joints --------------------------------------------------------------------------
 
 
-def _revolute_joints(
-    held: HeldMotion,
-    multibody: Multibody,
-    names: Sequence[str],
-    options: WriteOptions,
-) -> list[RevoluteJoints]:
+def _revolute_joints(bodies: NamedBodies) -> list[RevoluteJoints]:
     """Return the joints of all bodies but the root, their names unique."""
-    skeleton = held.skeleton
+    names, moving = bodies.names, bodies.multibody.joint
     found, wanted = [], []
-    for joint in multibody.joint[1:].tolist():
-        sequence = _sequence(skeleton, joint)
-        angles = sequence.angles(held.wxyz[:, joint])
-        ranges = ranges_for_motion(sequence, skeleton, joint, angles, options)
+    for joint in moving[1:].tolist():
+        sequence = _sequence(bodies.held.skeleton, joint)
+        angles, ranges = bodies.held.angles(sequence, joint, bodies.options)
         found.append((sequence.axes, ranges, angles))
         count = len(sequence.axes)
         endings = ("",) if count == 1 else ("_x", "_y", "_z")[:count]
         wanted.append([f"{names[joint]}{ending}" for ending in endings])
-    fixed = [names[j] for j in set(range(skeleton.n_joints)) - set(multibody.joint)]
+    fixed = [names[j] for j in set(range(len(names))) - set(moving)]
     together = [*fixed, *(name for group in wanted for name in group)]
     unique = iter(make_unique(together)[len(fixed) :])
     return [
@@ -152,17 +132,13 @@ def _sequence(skeleton: Skeleton, joint: int) -> RotationSequence:
 # --- the robot -----------------------------------------------------------------------
 
 
-def _robot(
-    multibody: Multibody,
-    joints: Sequence[RevoluteJoints],
-    names: Sequence[str],
-    options: WriteOptions,
-) -> bytes:
-    between_axes = _virtual_names(multibody, joints, names)
+def _robot(bodies: NamedBodies, joints: Sequence[RevoluteJoints]) -> bytes:
+    multibody, names = bodies.multibody, bodies.names
+    between_axes = _virtual_names(bodies, joints)
     virtual = iter(make_unique([*names, *between_axes])[len(names) :])
     xml = XmlWriter()
     xml.open("robot", name="marey")
-    if provenance := options.provenance_text():
+    if provenance := bodies.options.provenance_text():
         xml.comment(f"provenance {provenance}")
     # MuJoCo reads this; other programs ignore it.
     with xml.open("mujoco"):
@@ -182,13 +158,12 @@ def _robot(
     return xml.render()
 
 
-def _virtual_names(
-    multibody: Multibody, joints: Sequence[RevoluteJoints], names: Sequence[str]
-) -> list[str]:
+def _virtual_names(bodies: NamedBodies, joints: Sequence[RevoluteJoints]) -> list[str]:
     """Return the names of the links between the axes of joints."""
+    moving = bodies.multibody.joint[1:].tolist()
     return [
-        f"{names[joint]}_link{k + 1}"
-        for joint, revolute in zip(multibody.joint[1:].tolist(), joints, strict=True)
+        f"{bodies.names[joint]}_link{k + 1}"
+        for joint, revolute in zip(moving, joints, strict=True)
         for k in range(len(revolute.names) - 1)
     ]
 
@@ -217,14 +192,12 @@ def _write_inertia(
 
 
 def _write_cylinder(xml: XmlWriter, use: str, bone: Bone) -> None:
-    along = bone.end - bone.start
-    R = shortest_rotation(np.array([0.0, 0.0, 1.0]), along)
-    roll_pitch_yaw = geometry.euler_from_quat(geometry.quat_from_matrix(R), "ZYX")[::-1]
-    middle, length = 0.5 * (bone.start + bone.end), float(np.linalg.norm(along))
+    wxyz = geometry.quat_from_matrix(bone.R)
+    roll_pitch_yaw = geometry.euler_from_quat(wxyz, "ZYX")[::-1]
     with xml.open(use):
-        xml.leaf("origin", xyz=spell(middle), rpy=spell(roll_pitch_yaw))
+        xml.leaf("origin", xyz=spell(bone.middle), rpy=spell(roll_pitch_yaw))
         with xml.open("geometry"):
-            xml.leaf("cylinder", radius=spell(bone.radius), length=spell(length))
+            xml.leaf("cylinder", radius=spell(bone.radius), length=spell(bone.length))
 
 
 def _write_revolute(

@@ -38,11 +38,11 @@ def write_scene(thing: Skeleton | Motion | Solution, options: WriteOptions) -> O
         DataError: If frames are not evenly spaced.
         MissingExtraError: If usd-core is not installed.
     """
-    unit, up = options.world("m", "z")
-    if up not in UP_AXES:
-        raise OptionError("up", found=up, needed="y or z: USD has no other")
+    world = options.world("m", "z")
+    if world.up not in UP_AXES:
+        raise OptionError("up", found=world.up, needed="y or z: USD has no other")
     scene = build_scene(thing, markers=options.markers)
-    stage = build_stage(scene, unit, up)
+    stage = build_stage(scene, world)
     if options.provenance:
         data = {"provenance": options.provenance_text()}
         stage.GetRootLayer().customLayerData = data

@@ -15,8 +15,8 @@ from marey.io.scene import Scene, SceneFigure, SceneTake
 from marey.io.scene.body_mesh import INFLUENCES
 from marey.io.scene.figures import MARKER_COLOR, MARKER_RADIUS_M
 from marey.io.text.names import make_unique
-from marey.io.text.rotations import change_axes, hold_last_or_default
-from marey.io.units_axes import metres_per_unit, points_to_file, rotation_to_z_up
+from marey.io.text.rotations import hold_last_or_default
+from marey.io.units_axes import FileWorld, metres_per_unit, rotation_to_z_up
 from marey.motion import Motion
 from marey.numerics import Array, Float
 from marey.skeleton import Skeleton
@@ -34,12 +34,7 @@ class _Usd:
     UsdShade: ModuleType
     UsdSkel: ModuleType
     Vt: ModuleType
-    unit: str
-    up: str
-
-    def points(self, points: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3"]:
-        """Return points of marey's world in the unit and axes of the file."""
-        return points_to_file(points, self.unit, self.up)
+    world: FileWorld
 
     def vectors(self, values: Float[Array, "item 3"]) -> Any:
         """Return an array of float3."""
@@ -52,26 +47,26 @@ class _Usd:
 
 def joint_identifiers(names: Sequence[str]) -> tuple[str, ...]:
     """Return the names of joints as a stage has them."""
-    return _import_modules("m", "z").identifiers(names)
+    return _import_modules(FileWorld("m", "z")).identifiers(names)
 
 
-def build_stage(scene: Scene, unit: str, up: str) -> Any:
+def build_stage(scene: Scene, world: FileWorld) -> Any:
     """Return the stage of a scene, in memory.
 
     Raises:
         MissingExtraError: If usd-core is not installed.
     """
-    usd = _import_modules(unit, up)
+    usd = _import_modules(world)
     stage = usd.Usd.Stage.CreateInMemory()
-    usd.UsdGeom.SetStageUpAxis(stage, up.upper())
-    usd.UsdGeom.SetStageMetersPerUnit(stage, metres_per_unit(unit))
-    world = usd.UsdGeom.Xform.Define(stage, "/World").GetPrim()
-    stage.SetDefaultPrim(world)
+    usd.UsdGeom.SetStageUpAxis(stage, world.up.upper())
+    usd.UsdGeom.SetStageMetersPerUnit(stage, metres_per_unit(world.unit))
+    top = usd.UsdGeom.Xform.Define(stage, "/World").GetPrim()
+    stage.SetDefaultPrim(top)
     names = usd.identifiers([figure.name for figure in scene.figures])
     for name, figure in zip(names, scene.figures, strict=True):
         _add_figure(usd, stage, f"/World/{name}", figure)
     takes = usd.identifiers([take.name for take in scene.takes])
-    choices = world.GetVariantSets().AddVariantSet("take") if len(takes) > 1 else None
+    choices = top.GetVariantSets().AddVariantSet("take") if len(takes) > 1 else None
     _set_clock(stage, scene.takes)
     for number, take in enumerate(scene.takes):
         step = scene.takes[0].rate / take.rate
@@ -109,11 +104,11 @@ def import_usd() -> Any:
     return import_extra("pxr.UsdSkel", "usd", "usd-core")
 
 
-def _import_modules(unit: str, up: str) -> _Usd:
+def _import_modules(world: FileWorld) -> _Usd:
     UsdSkel = import_usd()
     from pxr import Gf, Sdf, Tf, Usd, UsdGeom, UsdShade, Vt
 
-    return _Usd(Gf, Sdf, Tf, Usd, UsdGeom, UsdShade, UsdSkel, Vt, unit, up)
+    return _Usd(Gf, Sdf, Tf, Usd, UsdGeom, UsdShade, UsdSkel, Vt, world)
 
 
 def _set_clock(stage: Any, takes: Sequence[SceneTake]) -> None:
@@ -141,8 +136,8 @@ def _variant(choices: Any, name: str) -> AbstractContextManager[Any]:
 def _add_figure(usd: _Usd, stage: Any, path: str, figure: SceneFigure) -> None:
     """Add a SkelRoot with the skeleton at rest, and the mesh that it bends."""
     root = usd.UsdSkel.Root.Define(stage, path)
-    rest = usd.points(figure.skeleton.rest()[:, :3, 3])
-    offset = usd.points(figure.skeleton.offset)
+    rest = usd.world.points(figure.skeleton.rest()[:, :3, 3])
+    offset = usd.world.points(figure.skeleton.offset)
     skeleton = usd.UsdSkel.Skeleton.Define(stage, f"{path}/Skeleton")
     skeleton.CreateJointsAttr(_joint_paths(usd, figure.skeleton))
     skeleton.CreateJointNamesAttr(figure.skeleton.names)
@@ -163,13 +158,13 @@ def _add_figure(usd: _Usd, stage: Any, path: str, figure: SceneFigure) -> None:
 
 def _add_mesh(usd: _Usd, stage: Any, path: str, figure: SceneFigure) -> Any:
     body, mesh = figure.mesh, usd.UsdGeom.Mesh.Define(stage, path)
-    points = usd.points(body.vertices)
+    points = usd.world.points(body.vertices)
     sides = np.full(len(body.faces), 3, dtype=np.int32)
     mesh.CreatePointsAttr(usd.vectors(points))
     mesh.CreateFaceVertexCountsAttr(usd.Vt.IntArray.FromNumpy(sides))
     indices = body.faces.astype(np.int32).reshape(-1)
     mesh.CreateFaceVertexIndicesAttr(usd.Vt.IntArray.FromNumpy(indices))
-    mesh.CreateNormalsAttr(usd.vectors(body.normals @ rotation_to_z_up(usd.up)))
+    mesh.CreateNormalsAttr(usd.vectors(body.normals @ rotation_to_z_up(usd.world.up)))
     mesh.SetNormalsInterpolation(usd.UsdGeom.Tokens.vertex)
     mesh.CreateSubdivisionSchemeAttr(usd.UsdGeom.Tokens.none)
     mesh.CreateDisplayColorAttr([figure.color])
@@ -203,10 +198,10 @@ def _add_animation(
     animation.CreateScalesAttr(usd.Vt.Vec3hArray.FromNumpy(ones))
     translations = animation.CreateTranslationsAttr()
     rotations = animation.CreateRotationsAttr()
-    wxyz = change_axes(motion.wxyz, rotation_to_z_up(usd.up).T)
+    wxyz = usd.world.rotations(motion.wxyz)
     xyzw = np.roll(wxyz, -1, axis=-1).astype(np.float32)
-    offset = usd.points(motion.skeleton.offset)
-    position = usd.points(motion.T_world_root[:, :3, 3])
+    offset = usd.world.points(motion.skeleton.offset)
+    position = usd.world.points(motion.T_world_root[:, :3, 3])
     for frame in range(motion.n_frames):
         offset[0] = position[frame]
         translations.Set(usd.vectors(offset), frame * step)
@@ -219,14 +214,14 @@ def _add_markers(usd: _Usd, stage: Any, take: SceneTake, step: float) -> None:
     labels = take.markers.labels
     if labels:
         usd.UsdGeom.Xform.Define(stage, "/World/Markers")
-    radius = MARKER_RADIUS_M / metres_per_unit(usd.unit)
+    radius = MARKER_RADIUS_M / metres_per_unit(usd.world.unit)
     for number, name in enumerate(usd.identifiers(labels)):
         ball = usd.UsdGeom.Sphere.Define(stage, f"/World/Markers/{name}")
         ball.CreateRadiusAttr(radius)
         ball.CreateExtentAttr(usd.vectors(np.array([[-radius] * 3, [radius] * 3])))
         ball.CreateDisplayColorAttr([MARKER_COLOR])
         track = take.markers.points[:, number]
-        points = usd.points(hold_last_or_default(track, np.zeros(3)))
+        points = usd.world.points(hold_last_or_default(track, np.zeros(3)))
         seen = np.isfinite(track).all(axis=1)
         move, visibility = ball.AddTranslateOp(), ball.CreateVisibilityAttr()
         for frame, point in enumerate(points):
@@ -258,7 +253,9 @@ def _extent(usd: _Usd, figure: SceneFigure) -> Float[Array, "2 3"]:
     flesh = np.linalg.norm(figure.mesh.vertices - own, axis=1).max()
     poses = [motion.T_world_joint()[..., :3, 3] for motion in figure.motions]
     points = np.concatenate([rest, *(pose.reshape(-1, 3) for pose in poses)])
-    return _bounds(usd.points(_bounds(points) + flesh * np.array([[-1.0], [1.0]])))
+    return _bounds(
+        usd.world.points(_bounds(points) + flesh * np.array([[-1.0], [1.0]]))
+    )
 
 
 def _bounds(points: Float[Array, "point 3"]) -> Float[Array, "2 3"]:
