@@ -4,7 +4,7 @@ import numpy as np
 
 from marey.calibration.model import STUDENT_T_DOF, Estimate, KinematicModel
 from marey.calibration.moving_centers import follow_centers
-from marey.calibration.shared_artefact import kept_share, shared_artefact_variance
+from marey.calibration.shared_artefact import shared_artefact
 from marey.calibration.solver.bundle_adjustment import CalibrationFit
 from marey.calibration.solver.levenberg_marquardt import (
     frame_part,
@@ -57,12 +57,12 @@ def estimate_joint_covariance(
         prior_weight=1.0,
         damping=0.0,
         data_weight=1.0 / (fit.prior_weight * factor),
+        displacement=shared_artefact(fit),
     )
     frames, _ = frame_part(equations, model.columns)
-    kept = kept_share(frames, shared_artefact_variance(fit))
-    matrix = np.linalg.inv(equations.A - frames + kept @ frames)
+    matrix = np.linalg.inv(equations.A)
     excess = (1.0 - fit.white_share) * (SOFT_TISSUE_SD_FACTOR**2 - 1.0)
-    matrix += excess * matrix @ kept @ frames @ kept.T @ matrix.T
+    matrix += excess * matrix @ frames @ matrix.T
     matrix = 0.5 * (matrix + matrix.T)
     row = np.searchsorted(model.columns.shared, model.columns.joint_offset[1:])
     covariance = np.zeros((len(model.names), len(model.names), 3, 3))

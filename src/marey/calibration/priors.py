@@ -62,9 +62,9 @@ EQUAL_BONES_SD_M = 0.005
 """Standard deviation of the difference of left and right bones, in metres. Lower makes
 both sides more equal. Chosen by hand."""
 
-MIRRORED_JOINTS_SD_M, MIRRORED_SHOULDERS_SD_M = 0.010, 0.015
-"""Standard deviations of hips and clavicles, and of shoulders, from the mirror image of
-the other side, in metres. Lower makes both sides more equal. Chosen by hand."""
+MIRRORED_JOINTS_SD_M = 0.010
+"""Standard deviation of hips, clavicles and shoulders from the mirror image of the
+other side, in metres. Lower makes both sides more equal. Chosen by hand."""
 
 
 def determine_rotation(markers: Float[Array, "marker 3"]) -> bool:
@@ -452,7 +452,7 @@ def add_symmetry_and_proportions(prior: Prior, *, mirror: bool) -> None:
     if min(*clavicles, *shoulders) > 0:
         lengths.append(LengthPrior(*shoulders, 0.0, MIRRORED_JOINTS_SD_M))
     elif min(shoulders) > 0 and mirror:
-        prior.add_mirror_prior(*shoulders, MIRRORED_SHOULDERS_SD_M)
+        prior.add_mirror_prior(*shoulders, MIRRORED_JOINTS_SD_M)
 
 
 def _share_sd(name: str) -> float:

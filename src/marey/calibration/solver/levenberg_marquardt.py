@@ -149,17 +149,18 @@ class ReducedEquations:
 
     cost: float
     frames: tuple[tuple[Float[Array, "all all"], Float[Array, " all"]], ...]
-    """Part of the frames in the normal matrix of each session and its right side, poses
-    eliminated."""
+    """Part of the frames in the equations of each session, poses eliminated: the
+    covariance of their gradient as noise alone makes it, and the gradient."""
 
 
 def frame_part(
     equations: ReducedEquations, columns: ParameterColumns
 ) -> tuple[Float[Array, "shared shared"], Float[Array, " shared"]]:
-    """Return the part of the frames in the reduced equations; the rest is priors.
+    """Return the part of the frames in the reduced equations.
 
-    Marker offsets and centres move with the shared unknowns as frames and priors
-    together have them.
+    It is the covariance that noise gives their gradient, which is their normal matrix
+    unless they show unknowns elsewhere, and the gradient. Marker offsets and centres
+    move with the shared unknowns as frames and priors together have them.
     """
     n = len(columns.shared)
     A = np.zeros((n + equations.centers.shape[0] + 1,) * 2)
@@ -177,6 +178,7 @@ def reduced_equations(
     prior_weight: float,
     damping: float,
     data_weight: float = 1.0,
+    displacement: Float[Array, "all displacement"] | None = None,
 ) -> ReducedEquations:
     """Return the equations of joint offsets, axes and stature.
 
@@ -186,6 +188,8 @@ def reduced_equations(
         prior_weight: Weight T of the priors.
         damping: Share of every diagonal element that is added to it.
         data_weight: Weight of the frames.
+        displacement: By how much the frames of a session show all unknowns elsewhere:
+            independent displacements of one standard deviation, as columns.
 
     Raises:
         LinAlgError: If the marker offsets of a session are not determined.
@@ -209,8 +213,11 @@ def reduced_equations(
         normal, gradient, prior_cost = prior.linear_equations(
             estimate.parameters, session, prior_weight
         )
-        frames.append((data_weight * H, data_weight * g))
-        H, g = (x.copy() for x in frames[-1])
+        H, g, noise = displaced_equations(
+            data_weight * H, data_weight * g, displacement
+        )
+        frames.append((noise, g))
+        H, g = H.copy(), g.copy()
         H[:n, :n] += normal
         g[:n] += gradient
         cost += prior_cost + data_weight * data_cost
@@ -225,6 +232,33 @@ def reduced_equations(
     motion = np.arange(len(columns.shared), len(A) - 1)
     A, b, X = _eliminate(A, b, motion)
     return ReducedEquations(A, b, tuple(eliminated), X, leverage, cost, tuple(frames))
+
+
+def displaced_equations(
+    H: Float[Array, "all all"],
+    g: Float[Array, " all"],
+    displacement: Float[Array, "all displacement"] | None,
+) -> tuple[Float[Array, "all all"], Float[Array, " all"], Float[Array, "all all"]]:
+    r"""Return equations that show unknowns elsewhere, and what noise adds to their g.
+
+    With displacements D of one standard deviation the information that is left is
+
+    .. math:: (H^{-1} + D D^T)^{-1} = P H, \quad P = I - H D (I + D^T H D)^{-1} D^T
+
+    with the right side P g, which has the covariance :math:`P H P^T` by noise.
+
+    Args:
+        H: Normal matrix without displacements; it may be singular.
+        g: Its right side.
+        displacement: The displacements, as columns; None for none.
+    """
+    if displacement is None:
+        return H, g, H
+    HD = H @ displacement
+    inner = np.eye(HD.shape[1]) + displacement.T @ HD
+    P = np.eye(len(H)) - HD @ np.linalg.solve(inner, displacement.T)
+    PH = P @ H
+    return PH, P @ g, PH @ P.T
 
 
 def _eliminate(
