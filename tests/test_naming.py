@@ -29,8 +29,8 @@ from marey.pipeline.stages.person_prior import (
 )
 from marey.report import Finding, mark_name
 from marey.rig import build_skeletons, name_bodies
-from marey.segmentation import Candidate, segment
-from marey.segmentation.body_poses import divide_bodies, make_bodies, merge_bodies
+from marey.segmentation import Candidate, divide_bodies, segment
+from marey.segmentation.body_poses import make_bodies, merge_bodies
 from marey.segmentation.methods.overlap import default_names
 from marey.topology import MAX_DOUBTFUL_SPACING
 

@@ -16,7 +16,6 @@ from marey.bodies import Bodies
 from marey.errors import DataError, OptionError, check_choice
 from marey.kernels import one_blas_thread
 from marey.report import Finding
-from marey.segmentation.body_poses import divide_bodies as divide_bodies
 from marey.segmentation.body_poses import mean_log_odds as mean_log_odds
 from marey.segmentation.body_poses import merge_bodies as merge_bodies
 from marey.segmentation.candidates import Candidate as Candidate
@@ -34,6 +33,8 @@ from marey.segmentation.clusters.pair_statistics import (
 from marey.segmentation.clusters.spectral import spectral_labels as spectral_labels
 from marey.segmentation.common_bodies import with_common_bodies as with_common_bodies
 from marey.segmentation.contract import SegmentationTask, Suitability
+from marey.segmentation.division import divide_at_joint as divide_at_joint
+from marey.segmentation.division import divide_bodies as divide_bodies
 from marey.segmentation.labels.label_check import (
     labels_contradict_motion as labels_contradict_motion,
 )

@@ -1,7 +1,7 @@
 """Poses of bodies whose markers are known."""
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations, count
+from itertools import combinations
 
 import numpy as np
 
@@ -167,70 +167,6 @@ def merge_bodies(
         )
         for one in takes
     )
-
-
-def divide_bodies(takes: Sequence[Bodies], max_spacing: float) -> tuple[Bodies, ...]:
-    """Return bodies of markers after those in pieces far apart are divided.
-
-    Two people who stand still beside each other have parts that keep their distances.
-    Only pieces of which each has enough markers for a pose become bodies.
-
-    Args:
-        takes: The same bodies in every take.
-        max_spacing: Largest distance of neighbouring markers on a body, as a multiple
-            of the usual one.
-    """
-    from scipy.sparse.csgraph import connected_components  # slow to import
-
-    bodies = takes[0]
-    stats = pair_statistics([one.take.points for one in takes])
-    on_bodies = stats.select(np.flatnonzero(bodies.shared.any(axis=1)))
-    is_near = stats.distance <= max_spacing * on_bodies.usual_spacing
-    names, owner = list(bodies.names), bodies.marker_body.copy()
-    origin, members = [*range(len(names))], [*bodies.shared.T]
-    for body, inside in enumerate(bodies.shared.T):
-        markers = np.flatnonzero(inside)
-        _, piece = connected_components(is_near[np.ix_(markers, markers)])
-        if np.bincount(piece, minlength=1).min() < MIN_RIGID_MARKERS:
-            continue
-        members[body] = _only(inside, markers[piece == 0])
-        for number in range(1, piece.max() + 1):
-            own = _only(inside, markers[piece == number])
-            owner[own & (owner == body)] = len(names)
-            names.append(_free_name(bodies.names[body], names))
-            members.append(own)
-            origin.append(body)
-    if len(names) == len(bodies.names):
-        return tuple(takes)
-    return tuple(
-        make_bodies(
-            one.take,
-            names,
-            np.array(members),
-            owner,
-            marker_confidence=one.marker_confidence,
-            body_confidence=one.body_confidence[origin],
-            findings=one.findings,
-            stats=stats,
-        )
-        for one in takes
-    )
-
-
-def _free_name(near: str, names: Sequence[str]) -> str:
-    """Return the name of a body without a name, of the subject of another body."""
-    subject, colon, _ = near.rpartition(":")
-    numbered = (f"{subject}{colon}body{number}" for number in count(len(names) + 1))
-    return next(name for name in numbered if name not in names)
-
-
-def _only(
-    inside: Bool[Array, " marker"], markers: Int[Array, " kept"]
-) -> Bool[Array, " marker"]:
-    """Return which markers are inside and among some."""
-    kept = np.zeros(len(inside), dtype=bool)
-    kept[markers] = inside[markers]
-    return kept
 
 
 def mean_log_odds(takes: Sequence[Bodies]) -> Float[Array, "body body"]:

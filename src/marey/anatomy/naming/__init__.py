@@ -9,6 +9,8 @@ and one line in `RECOGNISERS`.
 from functools import lru_cache
 
 from marey.anatomy.naming.hand import name_hand
+from marey.anatomy.naming.human import LEG_MIDDLES as LEG_MIDDLES
+from marey.anatomy.naming.human import legs_that_lack_parts as legs_that_lack_parts
 from marey.anatomy.naming.human import name_person
 from marey.anatomy.naming.limb_readings import UNNAMED_BODY_COST
 from marey.anatomy.naming.limbs import MIN_COST_MARGIN as MIN_COST_MARGIN

@@ -13,7 +13,12 @@ from itertools import combinations
 import numpy as np
 
 from marey.anatomy import names as vrm
-from marey.anatomy.naming.limb_readings import UNNAMED_BODY_COST, LimbChain, LimbNames
+from marey.anatomy.naming.limb_readings import (
+    BONE_LENGTH,
+    UNNAMED_BODY_COST,
+    LimbChain,
+    LimbNames,
+)
 from marey.anatomy.naming.limbs import (
     ARM,
     ARM_WITH_SHOULDER,
@@ -47,6 +52,18 @@ MAX_COST_LYING_UNCLEAR = UNNAMED_BODY_COST / 6.0
 """Largest mean cost per body of a person who lies along another axis, and who lies
 there with unclear sides. Higher accepts other figures as people. Chosen by hand."""
 
+HIPS_HEIGHT = 1.0 - CHEST_POSITION - HEAD_POSITION
+LEG_MIDDLES = {
+    vrm.FOOT: LEG[vrm.FOOT] / HIPS_HEIGHT,
+    vrm.LOWER_LEG: (LEG[vrm.FOOT] + 0.5 * BONE_LENGTH[vrm.LOWER_LEG]) / HIPS_HEIGHT,
+    vrm.UPPER_LEG: (
+        LEG[vrm.FOOT] + BONE_LENGTH[vrm.LOWER_LEG] + 0.5 * BONE_LENGTH[vrm.UPPER_LEG]
+    )
+    / HIPS_HEIGHT,
+    vrm.HIPS: 1.0,
+}
+"""Middles of the parts of a straight leg, as fractions of the height of the hips."""
+
 UP_AXES = tuple(sign * axis for sign in (1.0, -1.0) for axis in np.eye(3)[[2, 1, 0]])
 """Directions that a person may stand along; +z is tried first."""
 
@@ -79,6 +96,23 @@ def name_person(figure: NamingInput) -> Naming | None:
                 unsure = unsure.union(*(limb.values() for _, limb in sided))
             return Naming("human", names, up, confidence, fit, unsure)
     return None
+
+
+def legs_that_lack_parts(figure: NamingInput) -> list[list[int]]:
+    """Return the bodies from the hips to the foot of each leg without a part.
+
+    Legs are those of the interpretation of least cost of a figure that stands upright;
+    it need not be one of a person. A part is a thigh, a shank or a foot.
+    """
+    interpretations = _interpretations(figure, UP_AXES[0])
+    limbs = min(interpretations, key=lambda one: one.cost, default=None)
+    if limbs is None:
+        return []
+    return [
+        figure.path(limbs.hips, list(leg.values())[-1])
+        for leg in limbs.legs
+        if not {vrm.UPPER_LEG, vrm.LOWER_LEG, vrm.FOOT} <= set(leg)
+    ]
 
 
 def _is_upright_person(limbs: PersonLimbs, n_bodies: int) -> bool:

@@ -17,6 +17,7 @@ from marey.joints import (
     pose_underdetermined_bodies,
 )
 from marey.pipeline.options import SolveOptions
+from marey.pipeline.stages.leg_division import divide_legs
 from marey.pipeline.stages.person_prior import (
     merge_pieces,
     prefer_nameable_tree,
@@ -184,7 +185,8 @@ def _prefer_person(
         return _join_pieces(bodies, fit_pair_joints(bodies, options), options)
 
     candidates = CandidateBodies([one.take for one in segmented])
-    return prefer_person(found, segmented, candidates, join)
+    preferred = prefer_person(found, segmented, candidates, join)
+    return divide_legs(preferred, partial(fit_joints, method=options.joints))
 
 
 def sensors_alone(bodies: tuple[Bodies, ...]) -> tuple[int, ...]:

@@ -87,10 +87,10 @@ def prefer_person(
         candidates: Bodies of the clusterings that were tried, with their agreement.
         join: Returns bodies with joints and tree.
     """
-    if _are_whole(_figures_and_names(*found)):
+    if is_whole(found):
         return found
     divided = _divide_people(found, join)
-    if divided is not found and _are_whole(_figures_and_names(*divided)):
+    if divided is not found and is_whole(divided):
         return divided
     found, tried = divided, list(candidates.of_clusterings())
     is_same = [_same_bodies(one.takes, segmented) for one in tried]
@@ -144,12 +144,12 @@ def _change_parts(
     is no person.
     """
     useless: set[bytes] = set()
-    while not _are_whole(_figures_and_names(*choice.joined)):
-        is_whole = _has_whole_person(choice.joined)
+    while not is_whole(choice.joined):
+        has_whole = _has_whole_person(choice.joined)
         changed = candidates.changed(
             choice.segmented, useless, merged=not _has_person(choice.joined)
         )
-        is_person = _has_whole_person if is_whole else _has_person
+        is_person = _has_whole_person if has_whole else _has_person
         best, more = _best_person(choice, changed, join, is_person)
         if best is choice:
             break
@@ -231,6 +231,11 @@ def _are_whole(named: Iterable[tuple[NamingInput, Naming | None]]) -> bool:
     known = list(named)
     people = (naming for _, naming in known if naming and naming.kind == "human")
     return _are_named(known) and all(naming.is_whole_person for naming in people)
+
+
+def is_whole(joined: JoinedBodies) -> bool:
+    """Return whether all bodies have a name, and people lack no part of a limb."""
+    return _are_whole(_figures_and_names(*joined))
 
 
 def stated_subjects(names: Sequence[str]) -> tuple[str, ...]:

@@ -351,18 +351,25 @@ def log_odds(
         members: Bodies that the noise of the markers is taken from.
         intercept: Log odds at the usual noise and distance.
     """
-    noise = _geometric_mean(marker_noise(stats, members))
     tiny = np.finfo(float).tiny
-    log_spread = np.log(np.hypot(stats.spread, MIN_NOISE_RATIO * stats.noise) / noise)
     distance = np.maximum(stats.distance / _geometric_mean(stats.body_distance), tiny)
-    odds = (
-        intercept
-        - SPREAD_COEFFICIENT * log_spread
-        - DISTANCE_COEFFICIENT * np.minimum(np.log(distance), MAX_LOG_DISTANCE)
-    )
+    far = DISTANCE_COEFFICIENT * np.minimum(np.log(distance), MAX_LOG_DISTANCE)
+    odds = spread_log_odds(stats, members, intercept) - far
     bounded = np.clip(odds, MIN_LOG_ODDS, MAX_LOG_ODDS)
     odds = bounded + SLOPE_BEYOND_BOUNDS * (odds - bounded)
     return np.where(stats.is_known, odds, 0.0)
+
+
+def spread_log_odds(
+    stats: PairStats, members: Members, intercept: float = INTERCEPT
+) -> Float[Array, "marker marker"]:
+    """Return the log odds of every two markers at the usual distance: of the motion.
+
+    NaN for pairs that are not known. For the arguments see `log_odds`.
+    """
+    noise = _geometric_mean(marker_noise(stats, members))
+    ratio = np.hypot(stats.spread, MIN_NOISE_RATIO * stats.noise) / noise
+    return np.asarray(intercept - SPREAD_COEFFICIENT * np.log(ratio))
 
 
 def _geometric_mean(values: Float[Array, " marker"]) -> Float[Array, "marker marker"]:
