@@ -158,7 +158,9 @@ def resample_take(take: Take, rate: float) -> Take:
     second = np.ceil(position).astype(np.int64)
     share = position - first
 
-    def between(values: Float[Array, "frame item 3"]) -> Float[Array, "frame item 3"]:
+    def between(
+        values: Float[Array, "recorded item 3"],
+    ) -> Float[Array, "frame item 3"]:
         return np.asarray(
             values[first] + share[:, None, None] * (values[second] - values[first])
         )

@@ -59,36 +59,24 @@ class PoseLayout:
         return 4 * POSE_WORDS * self.segments * self.ratio
 
 
-@dataclass(frozen=True, slots=True)
-class C3dLayout:
-    """The shape of the frames of a file."""
-
-    encoding: C3dEncoding
-    is_real: bool
-    """Whether numbers are 32-bit reals rather than 16-bit integers."""
-
-    scale: float
-    """Units per integer step, > 0."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameShape:
+    """The shape of the frames: counts, number type and first byte."""
 
     points: int
-    channels: int
-    samples: int
-    """Analog samples per frame."""
+    analog: int
+    """Analog numbers per frame."""
 
-    words: int
-    """Numbers per frame: four per point, then the analog ones."""
-
-    first_frame: int
-    frames: int
-    """Frames present in the file."""
+    is_real: bool
+    """Whether numbers are 32-bit reals rather than 16-bit integers."""
 
     data: int
     """Byte where the frames begin."""
 
-    rate: float
-    """Hertz; 0 when the file does not say."""
-
-    poses: PoseLayout
+    @property
+    def words(self) -> int:
+        """Numbers per frame: four per point, then the analog ones."""
+        return 4 * self.points + self.analog
 
     @property
     def frame_bytes(self) -> int:
@@ -96,18 +84,63 @@ class C3dLayout:
         return self.words * (4 if self.is_real else 2)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class C3dLayout(FrameShape):
+    """The frames of a file."""
+
+    encoding: C3dEncoding
+    scale: float
+    """Units per integer step, > 0."""
+
+    channels: int
+    samples: int
+    """Analog samples per frame."""
+
+    first_frame: int
+    frames: int
+    """Frames present in the file."""
+
+    rate: float
+    """Hertz; 0 when the file does not say."""
+
+    poses: PoseLayout
+
+
 @dataclass(frozen=True, slots=True)
-class _FrameShape:
-    """One possible shape of the frames: counts, number type and first byte."""
+class _Statements:
+    """What header and parameters of a file state; contradictions are noted."""
 
-    points: int
-    analog: int
-    is_real: bool
-    data: int
+    file: File
+    header: C3dHeader
+    parameters: C3dParameters
 
-    @property
-    def frame_bytes(self) -> int:
-        return (4 * self.points + self.analog) * (4 if self.is_real else 2)
+    def check(
+        self,
+        what: str,
+        statements: Mapping[str, Number | None],
+        chosen: Number,
+        *,
+        same: Callable[[Any, Any], bool] = eq,
+        unit: str = "",
+    ) -> None:
+        """Keep a finding when header and parameters contradict each other.
+
+        Args:
+            what: What they state.
+            statements: What they say of it; None when they say nothing.
+            chosen: What was taken.
+            same: Whether two values agree.
+            unit: Added to what was taken.
+        """
+        stated = {k: value for k, value in statements.items() if value is not None}
+        if not all(same(value, chosen) for value in stated.values()):
+            words = [f"{source} says {value}" for source, value in stated.items()]
+            taken = f"{chosen:g}" if isinstance(chosen, float) else chosen
+            self.file.note(
+                f"{what.replace(' ', '-')}-differ",
+                f"the file contradicts itself on the {what}: {', '.join(words)}; "
+                f"{taken}{unit} is used",
+            )
 
 
 def decide_layout(
@@ -126,32 +159,30 @@ def decide_layout(
         encoding: How it writes numbers.
         section_end: First byte after the parameter section.
     """
-    rate = _decide_rate(file, header, parameters)
+    stated = _Statements(file, header, parameters)
+    rate = _decide_rate(stated)
     poses = _declared_poses(file, parameters, min(section_end, header.data))
     end = min(poses.data, file.size) if poses.segments else file.size
-    stated_counts = _stated_frame_counts(header, parameters)
-    shape = _decide_shape(
-        file, header, parameters, rate, stated_counts, section_end, end
-    )
-    frames = _decide_frame_count(file, shape, stated_counts, end)
-    declared = frames if shape.frame_bytes else max(stated_counts.values(), default=0)
+    counts = _stated_frame_counts(stated)
+    shape = _decide_shape(stated, counts, rate, section_end, end)
+    frames = _decide_frame_count(stated, shape, counts, end)
+    declared = frames if shape.frame_bytes else max(counts.values(), default=0)
     poses = _present_poses(file, poses, declared)
     if not shape.frame_bytes and not poses.segments and end - shape.data > BLOCK:
         file.note("bytes-unread", f"{end - shape.data} bytes hold no known content")
     frames = frames if shape.frame_bytes else poses.frames
-    analog = shape.analog if frames else 0
-    channels, samples = _channels(file, analog, header, parameters)
+    channels, samples = _channels(stated, shape.analog if frames else 0)
     return C3dLayout(
-        encoding=encoding,
-        is_real=shape.is_real,
-        scale=_decide_scale(file, header, parameters, is_real=shape.is_real),
         points=shape.points,
+        analog=shape.analog,
+        is_real=shape.is_real,
+        data=shape.data,
+        encoding=encoding,
+        scale=_decide_scale(stated, is_real=shape.is_real),
         channels=channels,
         samples=samples,
-        words=4 * shape.points + shape.analog,
-        first_frame=_decide_first_frame(file, header, parameters),
+        first_frame=_decide_first_frame(stated),
         frames=frames,
-        data=shape.data,
         rate=rate,
         poses=poses,
     )
@@ -168,35 +199,6 @@ def note_missing_frames(
     )
 
 
-def _check_statements(
-    file: File,
-    what: str,
-    statements: Mapping[str, Number | None],
-    chosen: Number,
-    *,
-    same: Callable[[Any, Any], bool] = eq,
-    unit: str = "",
-) -> None:
-    """Keep a finding when header and parameters contradict each other.
-
-    Args:
-        file: Keeps the finding.
-        what: What they state.
-        statements: What they say of it; None when they say nothing.
-        chosen: What was taken.
-        same: Whether two values agree.
-        unit: Added to what was taken.
-    """
-    stated = {k: value for k, value in statements.items() if value is not None}
-    if not all(same(value, chosen) for value in stated.values()):
-        words = ", ".join(f"{source} says {value}" for source, value in stated.items())
-        taken = f"{chosen:g}" if isinstance(chosen, float) else chosen
-        text = (
-            f"the file contradicts itself on the {what}: {words}; {taken}{unit} is used"
-        )
-        file.note(f"{what.replace(' ', '-')}-differ", text)
-
-
 def _rank_by_count(*values: int | None) -> list[int]:
     """Return the distinct values, the most frequent first."""
     statements = [value for value in values if value is not None]
@@ -204,49 +206,47 @@ def _rank_by_count(*values: int | None) -> list[int]:
 
 
 def _decide_shape(
-    file: File,
-    header: C3dHeader,
-    parameters: C3dParameters,
+    stated: _Statements,
+    counts: Mapping[str, int],
     rate: float,
-    stated_counts: Mapping[str, int],
     section_end: int,
     end: int,
-) -> _FrameShape:
+) -> FrameShape:
     """Return the shape that fits the length of the file, else the most frequent one."""
+    header, parameters = stated.header, stated.parameters
     used = parameters.count("POINT", "USED")
-    start = parameters.count("POINT", "DATA_START")
-    stated = (start - 1) * BLOCK if start else start
+    block = parameters.count("POINT", "DATA_START")
+    start = (block - 1) * BLOCK if block else block
     scale = parameters.number("POINT", "SCALE")
     signs = [s < 0 for s in (scale, header.scale) if s is not None and isfinite(s)]
     shapes = [
-        _FrameShape(*choice)
-        for choice in product(
+        FrameShape(points=points, analog=analog, is_real=is_real, data=data)
+        for points, analog, is_real, data in product(
             _rank_by_count(used, header.points),
-            _rank_by_count(*_analog_words(header, parameters, rate)),
+            _rank_by_count(*_analog_words(stated, rate)),
             dict.fromkeys(signs or [True]),
-            _rank_by_count(header.data, stated, section_end),
+            _rank_by_count(header.data, start, section_end),
         )
     ]
     inside = [shape for shape in shapes if 0 < shape.data <= end]
-    fitting = [s for s in inside if _fits_file_length(s, stated_counts.values(), end)]
+    fitting = [s for s in inside if _fits_file_length(s, counts.values(), end)]
     if not inside:
-        file.fail(
+        stated.file.fail(
             "frames that begin inside the file",
-            f"a file of {file.size} bytes",
+            f"a file of {stated.file.size} bytes",
             byte=header.data,
         )
     chosen = (fitting or inside)[0]
     points = {"the header": header.points, "POINT:USED": used}
-    data = {"the header": header.data, "POINT:DATA_START": stated}
-    _check_statements(file, "points", points, chosen.points)
-    _check_statements(file, "data start", data, chosen.data)
-    _check_statements(file, "analog", {"the header": header.analog}, chosen.analog)
+    data = {"the header": header.data, "POINT:DATA_START": start}
+    stated.check("points", points, chosen.points)
+    stated.check("data start", data, chosen.data)
+    stated.check("analog", {"the header": header.analog}, chosen.analog)
     return chosen
 
 
-def _analog_words(
-    header: C3dHeader, parameters: C3dParameters, rate: float
-) -> tuple[int | None, ...]:
+def _analog_words(stated: _Statements, rate: float) -> tuple[int | None, ...]:
+    header, parameters = stated.header, stated.parameters
     used = parameters.count("ANALOG", "USED")
     analog_rate = parameters.number("ANALOG", "RATE") or 0.0
     if used is None:
@@ -256,19 +256,18 @@ def _analog_words(
     return (header.analog, used * header.samples, by_rate)
 
 
-def _fits_file_length(shape: _FrameShape, counts: Iterable[int], end: int) -> bool:
+def _fits_file_length(shape: FrameShape, counts: Iterable[int], end: int) -> bool:
     """Whether some declared count of frames ends where the file does, less padding."""
     room = end - shape.data
     return any(0 <= room - n * shape.frame_bytes <= BLOCK for n in counts)
 
 
-def _channels(
-    file: File, analog: int, header: C3dHeader, parameters: C3dParameters
-) -> tuple[int, int]:
+def _channels(stated: _Statements, analog: int) -> tuple[int, int]:
     """Return channels and samples per frame of the analog numbers."""
+    header = stated.header
     if analog == 0:
         return 0, 0
-    used = parameters.count("ANALOG", "USED") or 0
+    used = stated.parameters.count("ANALOG", "USED") or 0
     if used and analog % used == 0:
         channels = used
     elif header.samples and analog % header.samples == 0:
@@ -277,27 +276,26 @@ def _channels(
         channels = analog
     samples = analog // channels
     statements = {"the header": header.samples, "ANALOG:USED": analog // max(used, 1)}
-    _check_statements(file, "analog samples", statements, samples)
+    stated.check("analog samples", statements, samples)
     return channels, samples
 
 
-def _stated_frame_counts(
-    header: C3dHeader, parameters: C3dParameters
-) -> dict[str, int]:
+def _stated_frame_counts(stated: _Statements) -> dict[str, int]:
     """Return the number of frames by source; saturated counts are left out."""
-    stated_counts: dict[str, int] = {}
+    header, parameters = stated.header, stated.parameters
+    counts: dict[str, int] = {}
     long = parameters.number("POINT", "LONG_FRAMES")
     if long is not None and isfinite(long) and long >= 0:
-        stated_counts["POINT:LONG_FRAMES"] = int(long)
+        counts["POINT:LONG_FRAMES"] = int(long)
     start, end = (_trial_field(parameters, name) for name in ("START", "END"))
     if start is not None and end is not None and end + 1 >= start:
-        stated_counts["TRIAL:ACTUAL_END_FIELD"] = end - start + 1
+        counts["TRIAL:ACTUAL_END_FIELD"] = end - start + 1
     if header.last + 1 >= header.first and header.last != MAX_UINT16:
-        stated_counts["the header"] = header.last - header.first + 1
+        counts["the header"] = header.last - header.first + 1
     frames = parameters.count("POINT", "FRAMES")
     if frames is not None and frames >= 0 and frames != MAX_UINT16:
-        stated_counts["POINT:FRAMES"] = frames
-    return stated_counts
+        counts["POINT:FRAMES"] = frames
+    return counts
 
 
 def _trial_field(parameters: C3dParameters, name: str) -> int | None:
@@ -310,24 +308,23 @@ def _trial_field(parameters: C3dParameters, name: str) -> int | None:
 
 
 def _decide_frame_count(
-    file: File, shape: _FrameShape, stated_counts: Mapping[str, int], end: int
+    stated: _Statements, shape: FrameShape, counts: Mapping[str, int], end: int
 ) -> int:
     """Return how many frames the file holds."""
+    file = stated.file
     if shape.frame_bytes == 0:
         return 0
     room = max(end - shape.data, 0)
     capacity = room // shape.frame_bytes
-    counts = list(stated_counts.values())
     if not counts:
         file.note("frames-assumed", f"the file's length gives {capacity} frames")
         return capacity
-    ranked = sorted(counts, key=lambda n: -counts.count(n))
+    every = list(counts.values())
+    ranked = sorted(every, key=lambda n: -every.count(n))
     fitting = [n for n in ranked if _fits_file_length(shape, [n], end)]
     declared = (fitting or ranked)[0]
-    others = {
-        k: v for k, v in stated_counts.items() if not _is_same_count(k, v, declared)
-    }
-    _check_statements(file, "frames", others, declared)
+    others = {k: n for k, n in counts.items() if not _is_same_count(k, n, declared)}
+    stated.check("frames", others, declared)
     if declared > capacity:
         if capacity == 0:
             file.fail(
@@ -349,19 +346,18 @@ def _is_same_count(source: str, count: int, chosen: int) -> bool:
     return count == chosen
 
 
-def _decide_first_frame(
-    file: File, header: C3dHeader, parameters: C3dParameters
-) -> int:
-    start = _trial_field(parameters, "START")
+def _decide_first_frame(stated: _Statements) -> int:
+    header, start = stated.header, _trial_field(stated.parameters, "START")
     if start is not None and header.first in (MAX_UINT16, start & MAX_UINT16):
         return start
     statements = {"the header": header.first, "TRIAL:ACTUAL_START_FIELD": start}
-    _check_statements(file, "first frame", statements, header.first)
+    stated.check("first frame", statements, header.first)
     return header.first
 
 
-def _decide_rate(file: File, header: C3dHeader, parameters: C3dParameters) -> float:
+def _decide_rate(stated: _Statements) -> float:
     """Return the frame rate: POINT:RATE unless others contradict it; 0 if unknown."""
+    header, parameters = stated.header, stated.parameters
     known = {
         "POINT:RATE": parameters.number("POINT", "RATE"),
         "the header": header.rate,
@@ -377,7 +373,7 @@ def _decide_rate(file: File, header: C3dHeader, parameters: C3dParameters) -> fl
     chosen = max(
         statements, key=lambda rate: sum(_is_same_rate(rate, w) for w in other_rates)
     )
-    _check_statements(file, "rate", known, chosen, same=_is_same_rate, unit=" Hz")
+    stated.check("rate", known, chosen, same=_is_same_rate, unit=" Hz")
     exact = parameters.exact("RATE")
     rounded = exact is not None and isclose(exact, chosen, rel_tol=ROUNDED_RATE)
     return exact if exact is not None and rounded else chosen
@@ -387,17 +383,15 @@ def _is_same_rate(a: float, b: float | None) -> bool:
     return b is not None and isclose(a, b, rel_tol=EQUAL_RATES)
 
 
-def _decide_scale(
-    file: File, header: C3dHeader, parameters: C3dParameters, *, is_real: bool
-) -> float:
+def _decide_scale(stated: _Statements, *, is_real: bool) -> float:
     """Return units per integer step; of real numbers it scales the residuals only."""
     known = {
-        "POINT:SCALE": parameters.number("POINT", "SCALE"),
-        "the header": header.scale,
+        "POINT:SCALE": stated.parameters.number("POINT", "SCALE"),
+        "the header": stated.header.scale,
     }
     sizes = [abs(scale) for scale in known.values() if scale is not None]
     chosen = next((size for size in sizes if MIN_SCALE < size < MAX_SCALE), 1.0)
-    _check_statements(file, "scale", known, -chosen if is_real else chosen)
+    stated.check("scale", known, -chosen if is_real else chosen)
     return chosen
 
 
