@@ -1,8 +1,8 @@
 """The cheapest way through several solutions of a take, compiled.
 
 Solutions of the same frames may lie in different minima. The Viterbi algorithm finds,
-for every limb, the sequence of solutions of least cost: that of the limb's targets, and
-that of its rotations from frame to frame.
+for every limb, the sequence of solutions of least cost. The cost is the sum of the cost
+of the limb's targets and the cost of its rotations from frame to frame.
 """
 
 # mypy: ignore-errors

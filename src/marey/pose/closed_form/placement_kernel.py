@@ -167,7 +167,8 @@ def _rotate_universal(H, axes, work, q_first, q_second):
     """Write both angles of a universal joint, R = R_1 R_2, from a cross moment.
 
     The best free rotation R gives the start, because R^T a_1 = R_2^T a_1. Then each
-    angle in turn is the best one for the other: H is R_2 H or H R_1 to a hinge.
+    angle is fitted while the other is kept: the fit of a hinge with the cross moment
+    R_2 H or H R_1.
     """
     first, second = axes
     if not horn_rotation(work, q_first):

@@ -13,8 +13,8 @@ from marey.numerics.vector3_kernel import set_vector
 def fit_change_points(positions, weights, point, first, last, step):
     """Return (path, 4): edge, explained and residual mean square, known frames.
 
-    See `foot_plants._find_departures` for the model. The edge is that of a grid which
-    explains most; NaN if fewer than three frames are known.
+    See `foot_plants._find_departures` for the model. The edge is the
+    one on a grid that explains most; NaN if fewer than three frames are known.
 
     Args:
         positions: (frame, point, 3) positions in metres.

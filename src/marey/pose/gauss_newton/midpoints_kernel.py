@@ -51,7 +51,7 @@ def write_midpoints(q, information, prior, walk, path, is_far):
         walk: Information on a rotation between two, of the random walk, by block. Far
             is more than one standard deviation of it.
         path: Gets the rotations of all frames but the first and the last.
-        is_far: Gets whether a frame has a midpoint; neither the first nor the last.
+        is_far: Gets whether a frame has a midpoint; the first and the last have none.
     """
     middle = empty(4)
     for f in range(1, len(q) - 1):

@@ -78,7 +78,7 @@ def _smoothstep(share):
 
 @njit(cache=True)
 def fade_offsets_after(information, prior, restarted, rate, pose, shown):
-    """Write the pose that a stream shows of a frame; return whether any joint is moved.
+    """Write the pose that a stream shows for a frame; return whether a joint is moved.
 
     An offset takes at most as long to fade as its joint was unseen.
 
@@ -114,7 +114,7 @@ def fade_offsets_after(information, prior, restarted, rate, pose, shown):
 
 @lean
 def _keep_hidden_subtrees(tree, hidden):
-    """Unmark the blocks of which any descendant is seen, frame by frame."""
+    """Unmark the blocks that have a seen descendant, frame by frame."""
     for f in range(len(hidden)):
         for i in range(len(tree.parent) - 1, 0, -1):
             hidden[f, tree.parent[i] + 1] &= hidden[f, i + 1]

@@ -1,10 +1,10 @@
 """Sequences of frames tracked side by side, one per lane, compiled.
 
 A frame starts where the last frame of its sequence ended, or at a given pose, and takes
-the steps of the sequential tracker (`lane_frames_kernel`). Frames that are no matter of
-a few steps are left to that tracker, one by one: a first frame, one that reaches a
-limit, one whose result is poor, and takes with sensors as a whole. So the poses are
-those of the sequential tracker, whatever the other lanes do.
+the steps of the sequential tracker (`lane_frames_kernel`). Frames that need more than a
+few steps are left to that tracker, one by one: a first frame, a frame that reaches a
+limit, and a frame whose result is poor. So are all frames of takes with sensors.
+Therefore the poses are those of the sequential tracker, whatever the other lanes do.
 """
 
 # mypy: ignore-errors
@@ -157,7 +157,7 @@ def _end_frame(frames, lane, weight, steps, state, settings, out, info, scratch)
 
 @lean
 def _accept_poses(frames, status):
-    """Mark the lanes whose cost did not rise, or is the first of a frame."""
+    """Mark the lanes whose cost did not rise, and those that begin a frame."""
     for lane in range(LANES):
         most = status.total[lane] + COST_ROUNDING * abs(status.total[lane])
         is_better = frames.result[COMPARED, lane] <= most
