@@ -10,6 +10,8 @@ from real import expected_names, optical
 import marey
 from marey import fit_joints, infer_tree
 from marey.anatomy.names import without_subject
+from marey.pipeline.options import SolveOptions
+from marey.pipeline.stages.bodies import fit_bodies
 from marey.pipeline.stages.person_prior import prefer_nameable_tree, stated_subjects
 from marey.rig import name_bodies
 from marey.segmentation import segment
@@ -238,3 +240,26 @@ def test_condyles_and_a_computed_centre_are_no_body(recordings, person):
     labels = tuple(f"M{i:03}" for i in range(len(take.labels)))
     found = segment(replace(take, labels=labels), method="overlap")
     assert len(found.names) == 12
+
+
+@pytest.mark.parametrize(
+    ("file", "thigh", "shank"),
+    [
+        ("nimble_stepwidth_vsj/step_width.trc", "{}TH", "{}SK"),
+        ("c3dorg_qualisys_sparse/Capture0003.c3d", "{}_suppat", "{}_tubtib"),
+    ],
+)
+def test_a_knee_beside_which_markers_hardly_move_is_found(
+    recordings, file, thigh, shank
+):
+    """Clusterings have the thigh and the shank of these walkers as one body."""
+    take = marey.read(recordings / file)
+    hidden = replace(take, labels=tuple(f"M{i:03}" for i in range(len(take.labels))))
+    fit = fit_bodies((hidden,), SolveOptions(segment="overlap"))
+    owner = fit.bodies[0].marker_body
+    for side in "LR" if thigh == "{}TH" else "lr":
+        upper, lower = (
+            int(owner[take.labels.index(name.format(side))]) for name in (thigh, shank)
+        )
+        assert upper != lower
+        assert fit.tree.parent[lower] == upper or fit.tree.parent[upper] == lower
