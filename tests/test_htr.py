@@ -123,6 +123,8 @@ def test_a_take_holds_the_segments_exactly(figure, order, tmp_path):
     figure = replace(figure, order=order)
     take = marey.read(saved(tmp_path, figure.text()))
     assert take.sensor_names == tuple(figure.parents)
+    stated = {child: p for child, p in figure.parents.items() if p != "GLOBAL"}
+    assert take.source.parents == stated
     np.testing.assert_allclose(take.T_world_sensor, figure.truth(), atol=1e-12)
     assert (take.rate, codes(take)) == (60.0, [])
     assert str(take.source.unit) == "mm (stated: CalibrationUnits)"

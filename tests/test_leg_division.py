@@ -7,7 +7,7 @@ import pytest
 
 from marey import synth
 from marey.joints import fit_joints
-from marey.pipeline.stages.leg_division import (
+from marey.pipeline.person.leg_division import (
     divide_legs,
     leg_positions,
     middle_markers,
@@ -134,7 +134,7 @@ def test_a_person_keeps_the_names_that_a_division_would_cost(performer, monkeypa
     merged = join(merge(performer, "LeftUpperLeg", "LeftLowerLeg"))
     count = iter((12, 11))
     monkeypatch.setattr(
-        "marey.pipeline.stages.leg_division._count_names", lambda *_: next(count)
+        "marey.pipeline.person.leg_division._count_names", lambda *_: next(count)
     )
     assert divide_legs(merged, fit_joints) is merged
 

@@ -162,7 +162,7 @@ def test_the_facts_say_how_they_are_known(world, read):
     assert (source.up.value, source.up.how) == ("y", "inferred")
     assert str(source.rate) == "120 (stated: Export Frame Rate)"
     assert source.parameters["Take Name"] == "Take 1"
-    assert source.parameters["Parents"] == {"Chest": "Ann"}
+    assert source.parents == {"Chest": "Ann"}
 
 
 def test_a_quaternion_of_zeros_is_a_gap_and_an_odd_length_a_finding(read):

@@ -22,7 +22,7 @@ from marey.anatomy.naming import (
     naming_cost,
 )
 from marey.numerics import geometry
-from marey.pipeline.stages.person_prior import (
+from marey.pipeline.person.prior import (
     merge_pieces,
     prefer_nameable_tree,
     prefer_person,

@@ -1,9 +1,11 @@
 """Sensors as bodies, and the trees of programs that name them."""
 
 import numpy as np
+import pytest
 
 import marey
 from marey.segmentation.methods.sensors import recognise_program, sensor_trees
+from marey.take import Source
 
 XSENS = (
     "Pelvis",
@@ -80,3 +82,34 @@ def test_the_tree_of_a_program_is_used_and_reported(rng):
     codes = [finding.code for finding in solution.report.findings]
     assert "segments-recognised" in codes
     assert solution.tree.parent[XSENS.index("LeftFoot")] == XSENS.index("LeftLowerLeg")
+
+
+@pytest.mark.parametrize("suffix", [".bvh", ".amc"])
+def test_the_hierarchy_that_a_file_states_is_used_and_reported(tmp_path, suffix):
+    """The motion alone does not determine parents of bodies that never moved."""
+    truth = marey.synth.human(seed=3).record("walk", seconds=2.0, rate=30.0).truth
+    (motion,) = truth.motions
+    path = tmp_path / f"walk{suffix}"
+    marey.write(motion, path)
+    take = marey.read(path)
+    names, parent = motion.skeleton.names, motion.skeleton.parent
+    stated = {
+        names[joint]: names[parent[joint]]
+        for joint in np.flatnonzero((parent >= 0) & ~motion.skeleton.is_end)
+    }
+    assert {child: take.source.parents.get(child) for child in stated} == stated
+    solution = marey.solve(path)
+    assert "hierarchy-stated" in [f.code for f in solution.report.findings]
+    found, above = solution.tree.parent, solution.bodies[0].names
+    got = {name: above[p] for name, p in zip(above, found, strict=True) if p >= 0}
+    assert got == stated
+
+
+def test_a_hierarchy_without_some_of_its_sensors_is_contracted():
+    take = marey.Take(
+        rate=60.0,
+        T_world_sensor=np.tile(np.eye(4), (9, 2, 1, 1)),
+        sensor_names=("hand", "chest"),
+        source=Source(parents={"hand": "forearm", "forearm": "chest"}),
+    )
+    assert marey.segment(take).parents == {"hand": "chest"}

@@ -78,6 +78,9 @@ class Source:
     """What reading met, and cleaning after it: frames missing, labels repeated, points
     left out, sensors in error."""
 
+    parents: Mapping[str, str] = field(default_factory=dict)
+    """Parent of each sensor in the hierarchy that the file states, by their names."""
+
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """What else the file says of itself, in the words of its format."""
 

@@ -11,8 +11,8 @@ import marey
 from marey import fit_joints, infer_tree
 from marey.anatomy.names import without_subject
 from marey.pipeline.options import SolveOptions
+from marey.pipeline.person.prior import prefer_nameable_tree, stated_subjects
 from marey.pipeline.stages.bodies import fit_bodies
-from marey.pipeline.stages.person_prior import prefer_nameable_tree, stated_subjects
 from marey.rig import name_bodies
 from marey.segmentation import segment
 from marey.segmentation.body_poses import make_bodies

@@ -84,7 +84,7 @@ def test_the_facts_of_the_skeleton(skeleton):
 
 
 def test_bones_keep_their_position_in_their_parents(skeleton):
-    parents = skeleton.source.parameters["Parents"]
+    parents = skeleton.source.parents
     assert len(parents) == 50
     for child, parent in parents.items():
         joint = bone(skeleton, child)[:, :3, 3]

@@ -45,7 +45,7 @@ PENDULUM = edges("static upper, upper middle, middle lower")
 
 def read_motive(folder):
     take = marey.read(folder / "sixdof_motive_csv" / "gaga_skeleton_bones_v1.25.csv")
-    stated = take.source.parameters["Parents"]
+    stated = take.source.parents
     return segment(take), {frozenset(pair) for pair in stated.items()}
 
 

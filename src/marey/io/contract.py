@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -129,11 +129,13 @@ def motion_as_take(
         T_world_joint: Where its joints are, if that is not what the bones say.
     """
     T = motion.T_world_joint() if T_world_joint is None else T_world_joint
+    names, parent = motion.skeleton.names, motion.skeleton.parent
     keep = ~motion.skeleton.is_end
+    parents = {names[i]: names[parent[i]] for i in np.flatnonzero(keep & (parent >= 0))}
     return Take(
         rate=motion.rate,
         T_world_sensor=T if keep.all() else T[:, keep],
-        sensor_names=tuple(np.array(motion.skeleton.names, dtype=object)[keep]),
+        sensor_names=tuple(np.array(names, dtype=object)[keep]),
         start=motion.start,
-        source=motion.source,
+        source=replace(motion.source, parents=parents),
     )

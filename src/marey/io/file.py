@@ -163,8 +163,19 @@ class File(Notes):
         )
         return Fact(assumed, "assumed", note)
 
-    def source(self, facts: Facts, parameters: Mapping[str, Any] | None) -> Source:
-        """Return the record of where a take came from."""
+    def source(
+        self,
+        facts: Facts,
+        parameters: Mapping[str, Any] | None,
+        parents: Mapping[str, str] | None = None,
+    ) -> Source:
+        """Return the record of where a take came from.
+
+        Args:
+            facts: Unit, up axis and rate of the file.
+            parameters: What else the file says of itself.
+            parents: Parent of each sensor, if the file states a hierarchy.
+        """
         return Source(
             path=str(self.path),
             format=self.format,
@@ -174,6 +185,7 @@ class File(Notes):
             up=facts.up,
             rate=facts.rate,
             findings=tuple(self.findings),
+            parents=parents or {},
             parameters=parameters or {},
         )
 
@@ -185,6 +197,7 @@ class File(Notes):
         markers: Sequence[str] = (),
         T_world_sensor: Float[np.ndarray, "frame sensor 4 4"] | None = None,
         parameters: Mapping[str, Any] | None = None,
+        parents: Mapping[str, str] | None = None,
         **fields: Any,
     ) -> Take:
         """Return a take of positions and poses in the unit and axes of the file.
@@ -195,6 +208,7 @@ class File(Notes):
             markers: Their names, which may begin with their subject: "JOE:RTHI".
             T_world_sensor: Poses of sensors, if there are any.
             parameters: What else the file says of itself.
+            parents: Parent of each sensor, if the file states a hierarchy.
             **fields: Other fields of the take.
         """
         if points is not None:
@@ -203,7 +217,7 @@ class File(Notes):
             fields["labels"], fields["subjects"] = split_subjects(markers)
         if T_world_sensor is not None:
             fields["T_world_sensor"] = facts.poses(T_world_sensor)
-        source = self.source(facts, parameters)
+        source = self.source(facts, parameters, parents)
         return Take(rate=facts.hertz, source=source, **fields)
 
     def motion(

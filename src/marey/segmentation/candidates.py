@@ -1,7 +1,7 @@
 """Bodies of unlabelled markers that the motion supports almost equally well.
 
 Those of each clustering that "overlap" tries, and those of a clustering with a part of
-another one. An anatomy may prefer one of them (`marey.pipeline.stages.person_prior`).
+another one. An anatomy may prefer one of them (`marey.pipeline.person.prior`).
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -128,11 +128,15 @@ def read_take(file: File) -> Take:
     """Return the segments of an HTR file as sensors, exactly as recorded."""
     htr = _load(file)
     kept = np.flatnonzero(htr.tree.segment >= 0)
+    names, parent = htr.tree.names, htr.tree.parent
+    parents = {
+        names[joint]: names[parent[joint]] for joint in kept if parent[joint] >= 0
+    }
     return Take(
         rate=htr.facts.hertz,
         T_world_sensor=htr.recorded_poses()[:, kept],
-        sensor_names=tuple(htr.tree.names[joint] for joint in kept),
-        source=file.source(htr.facts, htr.header),
+        sensor_names=tuple(names[joint] for joint in kept),
+        source=file.source(htr.facts, htr.header, parents),
     )
 
 

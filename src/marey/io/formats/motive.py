@@ -119,7 +119,8 @@ def read_take(file: File) -> Take:
         T_world_sensor=T,
         sensor_names=names,
         start=timing.first_time(times),
-        parameters=_parameters(fields, sensors, names),
+        parameters=fields,
+        parents=_parents(sensors, names),
     )
 
 
@@ -297,14 +298,11 @@ def _sensor_names(file: File, sensors: Sequence[MotiveEntry]) -> tuple[str, ...]
     return name_all(file, names, len(names), "sensor")
 
 
-def _parameters(
-    fields: Mapping[str, str], sensors: Sequence[MotiveEntry], names: Sequence[str]
-) -> dict[str, object]:
-    """Return the header, and the parents of the bones where the file names them."""
+def _parents(sensors: Sequence[MotiveEntry], names: Sequence[str]) -> dict[str, str]:
+    """Return the parents of the bones, where the file names them."""
     known = {s.name: name for s, name in zip(sensors, names, strict=True)}
     pairs = zip(names, [known.get(s.parent) for s in sensors], strict=True)
-    parents = {name: parent for name, parent in pairs if parent is not None}
-    return {**fields, "Parents": parents} if parents else dict(fields)
+    return {name: parent for name, parent in pairs if parent is not None}
 
 
 FORMAT = Format(

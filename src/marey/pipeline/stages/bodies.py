@@ -17,8 +17,8 @@ from marey.joints import (
     pose_underdetermined_bodies,
 )
 from marey.pipeline.options import SolveOptions
-from marey.pipeline.stages.leg_division import divide_legs
-from marey.pipeline.stages.person_prior import (
+from marey.pipeline.person.leg_division import divide_legs
+from marey.pipeline.person.prior import (
     merge_pieces,
     prefer_nameable_tree,
     prefer_person,

@@ -35,7 +35,7 @@ from marey.pose import mark_contacts
 from marey.pose.contact.holds import Hold
 from marey.report import Finding, mark_name
 from marey.rig import build_skeletons, unknown_rolls
-from marey.segmentation.methods.sensors import recognise_program
+from marey.segmentation.methods.sensors import known_parents, recognise_program
 from marey.skeleton import Skeleton
 from marey.solution import Subject
 from marey.take import Take
@@ -96,12 +96,12 @@ def build_subjects(fit: BodyFit, options: SolveOptions) -> tuple[SubjectFit, ...
 
 
 def _place_still_joints(bodies: Bodies, joints: JointFits, tree: Tree) -> JointFits:
-    """Return the joints with those that never moved where a known program has them.
+    """Return the joints with those that never moved where file or program have them.
 
-    The segments of these programs begin in the joints with their parents. How uncertain
-    the centres are stays as it was.
+    Their segments begin in the joints with their parents. How uncertain the centres are
+    stays as it was.
     """
-    _, parents = recognise_program(bodies.take.sensor_names)
+    parents = known_parents(bodies.take)
     centers = np.stack([joints.center_a, joints.center_b], axis=1)
     for body, row in enumerate(tree.edge.tolist()):
         above = int(tree.parent[body])

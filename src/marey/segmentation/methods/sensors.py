@@ -24,9 +24,10 @@ def check_suitability(task: SegmentationTask) -> Suitability:
 def find_bodies(task: SegmentationTask) -> tuple[Bodies, ...]:
     """Return every 6-DoF sensor of each take as a body; markers belong to none.
 
-    If the names of the sensors are those of a known program (Xsens MVN, Theia3D,
-    ART-Human, Rokoko), the bodies have the tree of that program: motion cannot
-    determine the parents of legs that never moved.
+    The bodies have the hierarchy that the file states (BVH, AMC, HTR, bones of Motive).
+    Otherwise, if the names of the sensors are those of a known program (Xsens MVN,
+    Theia3D, ART-Human, Rokoko), they have its tree: motion cannot determine the parents
+    of legs that never moved.
     """
     return tuple(bodies_of_sensors(take) for take in task.takes)
 
@@ -34,7 +35,7 @@ def find_bodies(task: SegmentationTask) -> tuple[Bodies, ...]:
 def bodies_of_sensors(take: Take) -> Bodies:
     """Return every 6-DoF sensor of a take as a body."""
     n_bodies, n_markers = len(take.sensor_names), len(take.labels)
-    program, parents = recognise_program(take.sensor_names)
+    parents = known_parents(take)
     return Bodies(
         take=take,
         names=take.sensor_names,
@@ -47,8 +48,14 @@ def bodies_of_sensors(take: Take) -> Bodies:
         marker_offset=np.full((n_markers, 3), np.nan),
         rms=np.full(n_bodies, np.nan),
         parents=parents,
-        findings=(_program_finding(program, len(parents)),) if program else (),
+        findings=(_tree_finding(take, len(parents)),) if parents else (),
     )
+
+
+def known_parents(take: Take) -> Mapping[str, str]:
+    """Return the parent of each sensor by the file, or else by a known program."""
+    stated = contract_tree(take.source.parents, take.sensor_names)
+    return stated or recognise_program(take.sensor_names)[1]
 
 
 def recognise_program(names: tuple[str, ...]) -> tuple[str, Mapping[str, str]]:
@@ -95,7 +102,13 @@ def sensor_trees() -> Mapping[str, Mapping[str, str]]:
     }
 
 
-def _program_finding(program: str, n_joints: int) -> Finding:
+def _tree_finding(take: Take, n_joints: int) -> Finding:
+    program, _ = recognise_program(take.sensor_names)
+    if not program:
+        message = (
+            f"the file states the hierarchy: its tree of {n_joints} joints is used"
+        )
+        return Finding("hierarchy-stated", "segment", "info", message)
     return Finding(
         "segments-recognised",
         "segment",

@@ -17,7 +17,7 @@ from marey.joint_fits import JointFits
 from marey.joints import pose_underdetermined_bodies
 from marey.numerics import Array, Float, geometry
 from marey.numerics.robust import column_medians
-from marey.pipeline.stages.person_prior import is_whole
+from marey.pipeline.person.prior import is_whole
 from marey.pipeline.stages.several_takes import (
     concatenate_takes,
     takes_of_first_session,
