@@ -490,7 +490,7 @@ def record_solve(source: Path) -> CallRecorder:
 def spread_rows(measure: str, sizes: Sequence[tuple[int, str]]) -> list[Row]:
     """Return median, 90th percentile and maximum, with the name of the largest."""
     values = [size for size, _ in sizes]
-    p90 = statistics.quantiles(values, n=10, method="inclusive")[-1]
+    p90 = round(statistics.quantiles(values, n=10, method="inclusive")[-1])
     return [
         Row(f"{measure}, median", statistics.median(values)),
         Row(f"{measure}, p90", p90),
