@@ -494,6 +494,19 @@ def test_a_stream_that_falls_silent_ends():
         assert [pose.frame.number for pose in poses] == [0]
 
 
+def test_a_stream_that_opens_slowly_learns_all_the_same(monkeypatch):
+    """The learner asks for the rate, which the stream knows once it is whole."""
+
+    def open_slowly(*arguments):
+        threading.Event().wait(0.5)
+        return Intake(*arguments)
+
+    monkeypatch.setattr("marey.live.live_stream.Intake", open_slowly)
+    monkeypatch.setattr("marey.live.learning.learner.PAUSE_S", 0.01)
+    with marey.stream(f"mxtp://127.0.0.1:{free_port()}", timeout=0.5) as poses:
+        assert poses.is_learning
+
+
 def test_whoever_reads_the_statistics_changes_no_count(walk, monkeypatch):
     """The thread that counts is interrupted between any two steps."""
     interval = sys.getswitchinterval()

@@ -101,11 +101,15 @@ class Stream(Iterator[LivePose]):
             opened.callback(self._recording.stop)
             self._triggers = OscTriggers(triggers, self) if triggers else None
             opened.pop_all()
-        self._learner: Learner | None = None
-        if learn and not skeletons:
-            self._learner = Learner(self._rate, self._make_trackers)
+        self._learner = (
+            Learner(self._rate, self._make_trackers)
+            if learn and not skeletons
+            else None
+        )
         add = self._learner.add if self._learner is not None else None
         self._intake = Intake(from_source, self._recording, add, retry)
+        if self._learner is not None:
+            self._learner.start()
 
     @property
     def n_refused_triggers(self) -> int:

@@ -53,6 +53,9 @@ class Learner:
         self._fresh: Learnt | None = None
         self._lock, self._stop, self._last = Lock(), Event(), Event()
         self._thread = Thread(target=self._run, name="marey learner", daemon=True)
+
+    def start(self) -> None:
+        """Begin to estimate; the rate is asked for from here on."""
         self._thread.start()
 
     def add(self, frame: Frame) -> None:
