@@ -113,3 +113,17 @@ def test_a_hierarchy_without_some_of_its_sensors_is_contracted():
         source=Source(parents={"hand": "forearm", "forearm": "chest"}),
     )
     assert marey.segment(take).parents == {"hand": "chest"}
+
+
+def test_the_hierarchy_of_the_file_goes_before_that_of_a_program():
+    """A program's names may stand in a file that somebody rigged otherwise."""
+    stated = {name: XSENS[0] for name in XSENS[1:]}
+    take = marey.Take(
+        rate=60.0,
+        T_world_sensor=np.tile(np.eye(4), (9, len(XSENS), 1, 1)),
+        sensor_names=XSENS,
+        source=Source(parents=stated),
+    )
+    bodies = marey.segment(take)
+    assert bodies.parents == stated
+    assert [finding.code for finding in bodies.findings] == ["hierarchy-stated"]

@@ -226,16 +226,11 @@ def _are_named(named: Iterable[tuple[NamingInput, Naming | None]]) -> bool:
     )
 
 
-def _are_whole(named: Iterable[tuple[NamingInput, Naming | None]]) -> bool:
-    """Return whether all bodies have a name, and people lack no part of a limb."""
-    known = list(named)
-    people = (naming for _, naming in known if naming and naming.kind == "human")
-    return _are_named(known) and all(naming.is_whole_person for naming in people)
-
-
 def is_whole(joined: JoinedBodies) -> bool:
     """Return whether all bodies have a name, and people lack no part of a limb."""
-    return _are_whole(_figures_and_names(*joined))
+    known = _figures_and_names(*joined)
+    people = (naming for _, naming in known if naming and naming.kind == "human")
+    return _are_named(known) and all(naming.is_whole_person for naming in people)
 
 
 def stated_subjects(names: Sequence[str]) -> tuple[str, ...]:

@@ -54,8 +54,12 @@ def bodies_of_sensors(take: Take) -> Bodies:
 
 def known_parents(take: Take) -> Mapping[str, str]:
     """Return the parent of each sensor by the file, or else by a known program."""
-    stated = contract_tree(take.source.parents, take.sensor_names)
-    return stated or recognise_program(take.sensor_names)[1]
+    return _stated_parents(take) or recognise_program(take.sensor_names)[1]
+
+
+def _stated_parents(take: Take) -> Mapping[str, str]:
+    """Return the parent of each sensor in the hierarchy that the file states."""
+    return contract_tree(take.source.parents, take.sensor_names)
 
 
 def recognise_program(names: tuple[str, ...]) -> tuple[str, Mapping[str, str]]:
@@ -103,12 +107,12 @@ def sensor_trees() -> Mapping[str, Mapping[str, str]]:
 
 
 def _tree_finding(take: Take, n_joints: int) -> Finding:
-    program, _ = recognise_program(take.sensor_names)
-    if not program:
+    if _stated_parents(take):
         message = (
             f"the file states the hierarchy: its tree of {n_joints} joints is used"
         )
         return Finding("hierarchy-stated", "segment", "info", message)
+    program, _ = recognise_program(take.sensor_names)
     return Finding(
         "segments-recognised",
         "segment",
